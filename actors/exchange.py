@@ -46,6 +46,31 @@ class Substitute:
     later_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """Who sends a request.
+
+    Shapes:  connection: of one of Kafka's clients, or of a node outside; None: of a node.
+             crosses_socket: a real socket carries it besides; its packets take no time here.
+             program: the app inside the simulation that sends it. requester: who is logged in;
+             None: the cluster itself, which may do everything.
+    """
+
+    client_id: str = ""
+    connection: int | None = None
+    crosses_socket: bool = False
+    program: str | None = None
+    requester: Requester | None = None
+
+    @property
+    def is_client(self) -> bool:
+        """One of Kafka's clients, or a client of the cluster's own in a group or transaction."""
+        return bool(self.client_id) or self.connection is not None
+
+
+NODE = Sender()
+
+
 class Exchange:
     """One request and its response: who asks whom, and the caller that waits.
 
@@ -56,11 +81,8 @@ class Exchange:
         "api",
         "caller",
         "change",
-        "client_id",
-        "connection",
         "context",
         "correlation_id",
-        "crosses_socket",
         "dst",
         "id",
         "is_answered",
@@ -68,9 +90,8 @@ class Exchange:
         "is_responded",
         "open",
         "over_tcp",
-        "program",
         "request",
-        "requester",
+        "sender",
         "sent_ms",
         "src",
         "timer",
@@ -88,11 +109,7 @@ class Exchange:
         caller: Any = None,
         context: Any = None,
         correlation_id: int = 0,
-        client_id: str = "",
-        connection: int | None = None,
-        crosses_socket: bool = False,
-        program: str | None = None,
-        requester: Requester | None = None,
+        sender: Sender | None = None,
         sent_ms: int = 0,
     ) -> None:
         self.id = id
@@ -104,11 +121,7 @@ class Exchange:
         self.caller = caller
         self.context = context
         self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.connection = connection  # of one of Kafka's clients; None: of a node
-        self.crosses_socket = crosses_socket  # a real one, whose time is not to be drawn
-        self.program = program  # the app inside the simulation that has sent it
-        self.requester = requester  # whom the request is from; None: the cluster itself
+        self.sender = sender or NODE
         self.sent_ms = sent_ms
         self.over_tcp = is_client(src)  # as TCP has it: a cut delays, a loss ends the connection
         self.open = True  # the caller waits
@@ -117,11 +130,6 @@ class Exchange:
         self.is_answered = False  # by an answer, in place of its node
         self.change: Any = None  # of the response that will come, by an answer
         self.timer: Timer | None = None  # of its timeout
-
-    @property
-    def is_of_client(self) -> bool:
-        """One of Kafka's clients, or a client of the cluster's own in a group or transaction."""
-        return bool(self.client_id) or self.connection is not None
 
     def __str__(self) -> str:
         return f"{self.api}#{self.id} {self.src}>{self.dst}"

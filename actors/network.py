@@ -28,7 +28,7 @@ from uuid import UUID
 from minicluster.actors.answers.answer import Answer, Passed
 from minicluster.actors.answers.answers import Answers
 from minicluster.actors.answers.places import Place
-from minicluster.actors.exchange import End, Exchange, Substitute
+from minicluster.actors.exchange import NODE, End, Exchange, Sender, Substitute
 from minicluster.actors.links import (
     DRAWS_PER_PACKET,
     DUPLICATE_LATENCY,
@@ -45,7 +45,6 @@ from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.protocol import decode, encode
-from minicluster.security.principals import Requester
 
 
 class Completion:
@@ -174,20 +173,12 @@ class Network:
         context: Any = None,
         correlation_id: int = 0,
         timeout_ms: int | None = None,
-        client_id: str = "",
-        connection: int | None = None,
-        crosses_socket: bool = False,
-        program: str | None = None,
-        requester: Requester | None = None,
+        sender: Sender = NODE,
     ) -> Exchange:
         """Send a request; the caller gets one ``Completion``.
 
         There is none when a link loses a packet of a request without a timeout.
 
-        Shapes:  connection: of one of Kafka's clients, or of a node outside; None: of a node.
-                 crosses_socket: a real socket carries it besides; its packets take no time here.
-                 program: the app inside the simulation that sends it.
-                 requester: who is logged in; None: the cluster itself, which may do everything.
         """
         self._next_id = number = self._next_id + 1
         home = self.endpoints.get(src)
@@ -201,11 +192,7 @@ class Network:
             caller,
             context,
             correlation_id,
-            client_id,
-            connection,
-            crosses_socket,
-            program,
-            requester,
+            sender,
             self.rt.now_ms,
         )
         row = self.recorder.request(exchange, None if home is None else home.incarnation)
@@ -371,7 +358,7 @@ class Network:
             src, dst = exchange.dst, exchange.src
         else:
             src, dst = exchange.src, exchange.dst
-        if exchange.connection is None:
+        if exchange.sender.connection is None:
             link = self.links.between(src, dst)
         else:
             link = self.links.of_peer(src, dst)
@@ -379,7 +366,7 @@ class Network:
         packet.epoch = link.epoch
         link.count += 1
         delay_ms, spread_ms = self.base_delay_ms
-        if exchange.crosses_socket:
+        if exchange.sender.crosses_socket:
             delay_ms = 0
         elif spread_ms > delay_ms:
             delay_ms += next(link.latencies) % (spread_ms - delay_ms + 1)
@@ -452,8 +439,9 @@ class Network:
     def _has_left(self, packet: Packet) -> None:
         """Tell the connection of a client that its node is done with a request, before it is."""
         exchange = packet.exchange
-        if packet.is_response and exchange.connection is not None and exchange.caller is not None:
-            exchange.caller.left(exchange)
+        caller = exchange.caller
+        if packet.is_response and caller is not None and exchange.sender.connection is not None:
+            caller.left(exchange)
 
     def _deliver_at(self, at_ms: int, packet: Packet) -> None:
         self.rt.post(at_ms, self._deliver, packet)

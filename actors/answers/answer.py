@@ -68,7 +68,7 @@ class Requests:
             exchange.api in self.apis
             and (self.versions is None or exchange.version in self.versions)
             and (self.nodes is None or exchange.dst in self.nodes)
-            and (self.client_id is None or exchange.client_id == self.client_id)
+            and (self.client_id is None or exchange.sender.client_id == self.client_id)
         )
 
     def keeps(self, node: Receiver | None) -> Keeps:

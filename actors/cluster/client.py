@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from minicluster.actors.exchange import Sender
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.recording.values import value_text
@@ -244,8 +245,7 @@ class Client(ClusterActor):
             version=operation.version,
             caller=self,
             context=operation,
-            client_id=operation.client_id,
-            requester=operation.requester,
+            sender=Sender(client_id=operation.client_id, requester=operation.requester),
             timeout_ms=max(1, min(REQUEST_TIMEOUT_MS, operation.deadline_ms - self.now())),
         )
 
@@ -350,7 +350,7 @@ class Client(ClusterActor):
             caller=self if waits else None,
             context=operation,
             timeout_ms=REQUEST_TIMEOUT_MS if waits else None,
-            requester=operation.requester,
+            sender=Sender(requester=operation.requester),
         )
 
     def _on_produce_response(self, operation: ProduceOperation, outcome: Completion) -> None:

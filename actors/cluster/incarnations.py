@@ -198,8 +198,8 @@ def _is_of_client(packet: Packet) -> bool:
     """A request of a client, which comes to a broker; nodes and the test's own administration send
     theirs to a controller.
     """
-    exchange = packet.exchange
-    return exchange.src < CLIENT_ID or (exchange.src == CLIENT_ID and bool(exchange.client_id))
+    src, client_id = packet.exchange.src, packet.exchange.sender.client_id
+    return src < CLIENT_ID or (src == CLIENT_ID and bool(client_id))
 
 
 def _is_metadata_fetch(request: Any) -> bool:

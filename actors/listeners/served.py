@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from minicluster.actors.exchange import Exchange
+from minicluster.actors.exchange import Exchange, Sender
 from minicluster.actors.listeners.carrier import Carried, Carrier
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import (
@@ -313,11 +313,13 @@ class ServedConnection:
             version=deliver.version,
             caller=self,
             correlation_id=deliver.correlation_id,
-            client_id=deliver.client_id,
-            requester=self.requester,
-            connection=self.number,
-            crosses_socket=self.carrier.client is None,
-            program=self.carrier.client,
+            sender=Sender(
+                client_id=deliver.client_id,
+                connection=self.number,
+                crosses_socket=self.carrier.client is None,
+                program=self.carrier.client,
+                requester=self.requester,
+            ),
         )
         self.exchanges.append(exchange)
 

@@ -163,7 +163,8 @@ class BrokerRoles(Shell):
         self.apis.state.kraft_version = self.followed.kraft_version
         access = EVERYTHING
         if type(packet.body) in TOKEN_REQUESTS:
-            access = Access(self.context.authorizer, packet.exchange.requester or Requester())
+            requester = packet.exchange.sender.requester or Requester()
+            access = Access(self.context.authorizer, requester)
         effects = self.apis.on_request(packet, packet.body, version, self.now(), access=access)
         self.perform(effects)
 

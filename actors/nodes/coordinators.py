@@ -78,11 +78,11 @@ class Coordinators:
         exchange = packet.exchange
         request, version = packet.body, exchange.version
         if type(request) in GROUP_APIS:
-            access = access_of(exchange.requester, self._authorizer)
-            client = ClientContext(exchange.client_id)
+            access = access_of(exchange.sender.requester, self._authorizer)
+            client = ClientContext(exchange.sender.client_id)
             if access is not None:
                 describes = partial(access.may, Operation.DESCRIBE, ResourceType.TOPIC)
-                client = ClientContext(exchange.client_id, may_describe=describes)
+                client = ClientContext(exchange.sender.client_id, may_describe=describes)
             return self.groups.on_request(packet, request, version, client, now_ms)
         if type(request) in TRANSACTION_APIS:
             return self.transactions.on_request(packet, request, version, now_ms)

@@ -214,18 +214,18 @@ class QuorumController(QuorumShell):
                 self.recorder.found(exchange, broker_epoch=epoch)
             # A request that a broker of this cluster forwards has the client's own as its context.
             forwarding = isinstance(exchange.context, Packet)
-            origin = exchange.context.exchange if forwarding else exchange
+            origin = (exchange.context.exchange if forwarding else exchange).sender
             client, forwarded = QuotaClient(client_id=origin.client_id), exchange.src >= -1
             self._authorize(
                 packet, body, exchange.version, client, origin.requester, forwarded=forwarded
             )
             return
-        sender = access_of(exchange.requester, self.context.authorizer)
+        sender = access_of(exchange.sender.requester, self.context.authorizer)
         if sender is not None and not sender.may_on_cluster(Operation.CLUSTER_ACTION):
             error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             self.network.respond(packet, EnvelopeResponse(error_code=error))
             return
-        inside = open_envelope(body, (exchange.requester or Requester()).security_protocol)
+        inside = open_envelope(body, (exchange.sender.requester or Requester()).security_protocol)
         if isinstance(inside, ErrorCode):
             self.network.respond(packet, EnvelopeResponse(error_code=inside))
         else:

@@ -220,8 +220,8 @@ class ReplicaManager(Shell):
             self._coordinate(self.coordinators.on_request(packet, now_ms))
         else:
             request, version = packet.body, exchange.version
-            client_id = exchange.client_id
-            access = access_of(exchange.requester, self.context.authorizer) or EVERYTHING
+            client_id = exchange.sender.client_id
+            access = access_of(exchange.sender.requester, self.context.authorizer) or EVERYTHING
             effects = self.machine.on_request(
                 packet, request, version, now_ms, client_id=client_id, access=access
             )

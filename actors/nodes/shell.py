@@ -196,7 +196,7 @@ class Shell(ClusterActor):
 
     def _packet(self, packet: Packet) -> None:
         self.network.handling(packet)
-        access = access_of(packet.exchange.requester, self.context.authorizer)
+        access = access_of(packet.exchange.sender.requester, self.context.authorizer)
         if access is None or self._may_be_handled(packet, access):
             self.on_packet(packet)
         if access is not None and access.authorizer is not None and self.context.faults.is_any_on:

@@ -245,7 +245,7 @@ class Recorder:
         """Record what a client gets in place of what its node says."""
         number = self.number()
         if substitute.misleads:
-            self._misled.add(exchange.client_id)
+            self._misled.add(exchange.sender.client_id)
         if (row := self._open.get(exchange.id)) is not None:
             response = without_records(substitute.response)
             row.answer = replace(substitute, response=response)

@@ -51,6 +51,7 @@ class RpcRow(Struct, array_like=True, gc=False):
     @classmethod
     def of(cls, exchange: Exchange, seq: int, incarnation: str | None) -> RpcRow:
         """The row of an exchange that begins."""
+        sender = exchange.sender
         return cls(
             seq,
             exchange.sent_ms,
@@ -60,10 +61,10 @@ class RpcRow(Struct, array_like=True, gc=False):
             exchange.src,
             exchange.dst,
             incarnation,
-            exchange.client_id if exchange.is_of_client else None,
-            exchange.connection,
-            exchange.program,
-            exchange.requester,
+            sender.client_id if sender.is_client else None,
+            sender.connection,
+            sender.program,
+            sender.requester,
             exchange.request,
         )
 

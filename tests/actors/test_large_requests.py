@@ -9,7 +9,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.exchange import Exchange
+from minicluster.actors.exchange import Exchange, Sender
 from minicluster.actors.network import Completion
 from minicluster.protocol.messages import (
     FindCoordinatorRequest,
@@ -39,7 +39,7 @@ class Client:
             body=request,
             version=version,
             caller=self,
-            connection=self.connection,
+            sender=Sender(connection=self.connection),
             timeout_ms=timeout_ms,
         )
 

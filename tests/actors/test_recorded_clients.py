@@ -14,7 +14,7 @@ import pytest
 
 from minicluster import MiniCluster, trace
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.exchange import OWN_CLIENT, Exchange
+from minicluster.actors.exchange import OWN_CLIENT, Exchange, Sender
 from minicluster.actors.network import Completion
 from minicluster.actors.recording.live_checks import LogChecks
 from minicluster.actors.recording.recorder import Recorder
@@ -51,7 +51,7 @@ class Producer:
             body=produce(self.topic, part, records, acks=acks),
             version=VERSION,
             caller=self,
-            client_id="app-1",
+            sender=Sender(client_id="app-1"),
         )
 
     def send_and_wait(self, values: list[bytes], *, part: int = 0, acks: int = -1) -> int:
@@ -160,7 +160,9 @@ def test_a_client_that_got_its_response_before_that_was_recorded_has_received_it
 
 
 def of_client(number: int, api: str, body: Any) -> Exchange:
-    return Exchange(number, api, VERSION, -2, 1, body, client_id="app-1", connection=7)
+    return Exchange(
+        number, api, VERSION, -2, 1, body, sender=Sender(client_id="app-1", connection=7)
+    )
 
 
 @pytest.mark.parametrize("size", [0, 1, 1_024, 1_025, LARGE])

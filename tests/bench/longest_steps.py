@@ -18,7 +18,7 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.exchange import Exchange
+from minicluster.actors.exchange import Exchange, Sender
 from minicluster.actors.network import Completion
 from minicluster.actors.recording.columns import load_arrow
 from minicluster.actors.runtime.turns import Turns
@@ -80,7 +80,7 @@ class Bench:
             body=body,
             version=version,
             caller=self,
-            connection=self.connection,
+            sender=Sender(connection=self.connection),
         )
         self.cluster.wait_until(lambda: self.completion is not None, within="60s")
         assert self.completion is not None and self.completion.failure is None

@@ -14,6 +14,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.exchange import Sender
 from minicluster.actors.network import Completion
 from minicluster.actors.runtime.turns import Turns
 from minicluster.protocol import messages as m
@@ -176,7 +177,12 @@ class Client:
         self.completion = None
         begun = time.process_time()
         inside(self.cluster).network.request(
-            src=CLIENT, dst=1, body=request, version=version, caller=self, connection=1
+            src=CLIENT,
+            dst=1,
+            body=request,
+            version=version,
+            caller=self,
+            sender=Sender(connection=1),
         )
         self.cluster.wait_until(lambda: self.completion is not None)
         assert self.completion is not None and self.completion.failure is None

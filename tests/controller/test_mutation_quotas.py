@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors import exchange
 from minicluster.actors.cluster.client import CLIENT_ID
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.controller.mutation_quotas import QuotaClient
@@ -167,7 +168,7 @@ def test_a_client_of_a_broker_is_throttled_and_another_is_not() -> None:
             body=kind(topics=(topic,)),
             version=7,
             caller=caller,
-            client_id=client_id,
+            sender=exchange.Sender(client_id=client_id),
         )
         cluster.wait_until(lambda: caller.response is not None, within="10s")
         return caller.response.topics[0].error_code, caller.response.throttle_time_ms

@@ -6,7 +6,7 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.exchange import Exchange
+from minicluster.actors.exchange import Exchange, Sender
 from minicluster.actors.network import Completion
 
 CLIENT = -9
@@ -27,7 +27,12 @@ def exchange(
     """The response of a broker to a request."""
     client = _Client()
     sent: Exchange = inside(cluster).network.request(
-        src=CLIENT, dst=broker, body=request, version=version, caller=client, client_id=client_id
+        src=CLIENT,
+        dst=broker,
+        body=request,
+        version=version,
+        caller=client,
+        sender=Sender(client_id=client_id),
     )
     inside(cluster).run_until(lambda: client.completion is not None, WITHIN_MS)
     assert client.completion is not None, f"no response to {sent}"

@@ -25,6 +25,7 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.client import CLIENT_ID
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.running import RunningCluster
+from minicluster.actors.exchange import Sender
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.actors.serve.serving import TRACE_BYTES
@@ -253,7 +254,7 @@ class SteadyClient(ClusterActor):
             caller=self,
             context=context,
             timeout_ms=30_000,
-            client_id="steady",
+            sender=Sender(client_id="steady"),
         )
 
 

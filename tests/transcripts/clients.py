@@ -17,6 +17,7 @@ from typing import Any
 
 from minicluster.actors.cluster.client import CLIENT_ID
 from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
+from minicluster.actors.exchange import Sender
 from minicluster.actors.links import Condition
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.config import OWN
@@ -127,8 +128,7 @@ class RecordedClients(ClusterActor):
                 version=sent.version,
                 caller=self,
                 context=(sent, connection),
-                client_id=sent.client_id,
-                requester=sent.requester,
+                sender=Sender(client_id=sent.client_id, requester=sent.requester),
             )
 
 

@@ -159,6 +159,6 @@ def _over(cluster: ClusterRoles, answer: Answer) -> None:
 def _hit(cluster: ClusterRoles, answer: Answer, exchange: Exchange, description: str) -> None:
     """Record that an answer acts; the promises about time count from the last time."""
     cluster.disturbed_ms = cluster.now_ms
-    of = exchange.client_id or "the cluster's own client"
+    of = exchange.sender.client_id or "the cluster's own client"
     detail = f"{description}: {exchange.api} {exchange.id} of {of}"
     cluster.note(answer.action, [exchange.dst], "hit", detail)

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, overload
 
 from minicluster.actors.cluster.client import CLIENT_ID
+from minicluster.actors.exchange import Sender
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.clients.client import Client, TopicPartition
@@ -80,8 +81,7 @@ class ClientActor(ClusterActor):
                 caller=self,
                 correlation_id=effect.correlation_id,
                 timeout_ms=effect.timeout_ms,
-                client_id=self.client.name,
-                requester=self.requester,
+                sender=Sender(client_id=self.client.name, requester=self.requester),
             )
         elif isinstance(effect, SetTimer):
             number = self._timers[effect.name] = self._timers.get(effect.name, 0) + 1
