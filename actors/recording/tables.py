@@ -71,7 +71,9 @@ class TraceRow(Struct, array_like=True, gc=False):
 
     def row(self, table: str) -> dict[str, Any]:
         """Every column, but the run's name."""
-        return {"vt": self.vt, "seq": self.seq, **trace.row(table, self.values)}
+        row = trace.row(table, self.values)
+        row["vt"], row["seq"] = self.vt, self.seq
+        return row
 
 
 class TableFile:
@@ -318,7 +320,8 @@ class Tables:
             except Exception as error:
                 self._problems.add(f"a row of the trace table {table}", error, table)
             else:
-                yield {"run_id": self.run_id, **row}
+                row["run_id"] = self.run_id
+                yield row
 
 
 def _parsed(table: str, row: dict[str, Any]) -> dict[str, Any]:
