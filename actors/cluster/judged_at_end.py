@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from minicluster import trace
 from minicluster.actors.cluster.cluster import ZOOKEEPER
+from minicluster.actors.recording.tables import PIECE_ROWS
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
@@ -87,19 +88,19 @@ def _rows(cluster: Cluster, table: str) -> Rows:
     """The rows of a table as a run folder would have them."""
     from minicluster.actors.cluster.run_folder import AT_END, rows_at_end
 
-    if table not in AT_END:
-        return list(cluster.recorder.table(table))
-    end = {"vt": cluster.now_ms, "seq": cluster.recorder.sequence}
-    return [{**trace.row(table, row), **end} for row in rows_at_end(cluster, table)]
+    at_end = table in AT_END
+    return list(rows_at_end(cluster, table) if at_end else cluster.recorder.table(table))
 
 
 def _packed(cluster: Cluster, table: str) -> Rows:
     """The same rows, packed: a row takes a kilobyte otherwise."""
-    from minicluster.actors.cluster.run_folder import AT_END, tables_at_end
+    from minicluster.actors.cluster.run_folder import AT_END, rows_at_end
+    from minicluster.actors.recording.columns import arrow_tables
     from minicluster.verify.evidence.packed_rows import PackedRows, pack
 
-    at_end = table in AT_END
-    content = tables_at_end(cluster, table) if at_end else cluster.recorder.columns(table)
+    content = cluster.recorder.columns(table)
+    if table in AT_END:
+        content = arrow_tables(table, rows_at_end(cluster, table), PIECE_ROWS)
     return PackedRows([piece for columns in content for piece in pack(columns)])
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from minicluster import trace
 from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER, Cluster
 from minicluster.actors.cluster.time_bounds import healed_ms, time_bounds
 from minicluster.actors.export.broker_directories import BrokerEnd, archive_name, write_broker
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.replica_manager import ReplicaManager
-from minicluster.actors.recording.columns import arrow_table
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import records_of, replica_rows
 from minicluster.actors.recording.run_place import put_in_place
@@ -27,11 +26,7 @@ from minicluster.verify.evidence.run_header import RUN_FORMAT
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.version import VERSION
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 OnPart = Callable[[str], None]
-END_ROWS = 1_000  # of the end of a run, for which no actor waits, at a time
 
 SCENARIO_NAME = "scenario.yaml"
 
@@ -77,11 +72,10 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart
     """Write everything but the header, and return the header."""
     on_part("the metadata log")
     trace_hash = cluster.trace_hash if cluster.recorder.tables.hashed else None
-    end = {table: tables_at_end(cluster, table) for table in AT_END}
+    end = {table: rows_at_end(cluster, table) for table in AT_END}
     if cluster.programs is not None:
         common = cluster.recorder.at_end()
-        logged = [common | row for row in cluster.programs.log_rows()]
-        end["program_log"] = iter([arrow_table("program_log", logged)] if logged else [])
+        end["program_log"] = (common | row for row in cluster.programs.log_rows())
     disks = _metadata_disks(cluster)
     for node_id, disk in disks.items():
         write_controller_directory(
@@ -209,17 +203,8 @@ def stale_indexes(cluster: Cluster) -> list[int]:
     ]
 
 
-def rows_at_end(cluster: Cluster, table: str) -> list[dict[str, Any]]:
-    """The rows of one of the tables ``AT_END``, from the brokers' disks as they are."""
-    rows: list[dict[str, Any]] = []
-    for broker_id in cluster.broker_ids:
-        with cluster.recorder.own_problems.noted(f"the rows of the logs of {broker_id}", table):
-            rows += AT_END[table](cluster, broker_id)
-    return rows
-
-
-def tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
-    """The rows of one of the tables ``AT_END`` as columns, as they are read from the disks."""
+def rows_at_end(cluster: Cluster, table: str) -> Iterator[dict[str, Any]]:
+    """The rows of one of the tables ``AT_END``, as they are read from the brokers' disks."""
     recorder = cluster.recorder
     if table == "replica_log":
         records = sum(records_of(cluster.disks[broker_id]) for broker_id in cluster.broker_ids)
@@ -228,9 +213,8 @@ def tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
     common = recorder.at_end()
     for broker_id in cluster.broker_ids:
         with recorder.own_problems.noted(f"the rows of the logs of {broker_id}", table):
-            rows = AT_END[table](cluster, broker_id)
-            while piece := [common | row for row in islice(rows, END_ROWS)]:
-                yield arrow_table(table, piece)
+            for row in AT_END[table](cluster, broker_id):
+                yield trace.row(table, row) | common
 
 
 def _replica_rows(cluster: Cluster, broker_id: int) -> Iterator[dict[str, Any]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec.json import Encoder
@@ -37,6 +38,13 @@ def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
         column(kind, [row.get(name) for row in rows]) for name, kind in kinds_of(table).items()
     ]
     return pa.Table.from_arrays(columns, schema=schema_of(table))
+
+
+def arrow_tables(table: str, rows: Iterable[Row], count: int) -> Iterator[pa.Table]:
+    """Rows as columns, so many at a time."""
+    left = iter(rows)
+    while piece := list(islice(left, count)):
+        yield arrow_table(table, piece)
 
 
 def kinds_of(table: str) -> Mapping[str, str]:

@@ -28,6 +28,7 @@ from uuid import UUID
 from minicluster import trace
 from minicluster.actors.exchange import Exchange, Substitute
 from minicluster.actors.recording.bodies import bytes_about, without_records
+from minicluster.actors.recording.columns import arrow_tables
 from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.actors.recording.readable import (
     STEADY_APIS,
@@ -411,7 +412,7 @@ class Recorder:
     def write(
         self,
         folder: Path,
-        end: Mapping[str, Iterable[pa.Table]],
+        end: Mapping[str, Iterable[Mapping[str, Any]]],
         on_part: Callable[[str], None] = lambda part: None,
     ) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), even an empty one.
@@ -425,7 +426,8 @@ class Recorder:
         for table in trace.TABLES:
             on_part(table)
             path = folder / f"{table}.parquet"
-            content = chain(self.columns(table), end.get(table, ()))
+            last = arrow_tables(table, end.get(table, ()), self.tables.piece_rows)
+            content = chain(self.columns(table), last)
             try:
                 counts[table] = write_table(
                     path, table, content, partial(_tell_rows, on_part, table)

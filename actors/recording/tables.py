@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.msgpack import Encoder
 
 from minicluster import trace
-from minicluster.actors.recording.columns import arrow_table, schema_of
+from minicluster.actors.recording.columns import arrow_table, arrow_tables, schema_of
 from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.own_folders import temporary_folder
 
@@ -290,9 +290,7 @@ class Tables:
             files, kept = list(table.files), list(table.kept)
         for file in files:
             yield from file.read()
-        left = self._made(name, chain(kept, last))
-        while rows := list(islice(left, self.piece_rows)):
-            yield arrow_table(name, rows)
+        yield from arrow_tables(name, self._made(name, chain(kept, last)), self.piece_rows)
 
     def digest(self, last: Mapping[str, Iterable[Entry]]) -> str:
         """A hash over every row so far, those of what has not ended included."""
