@@ -26,7 +26,6 @@ from msgspec.msgpack import Encoder
 from minicluster import trace
 from minicluster.actors.recording.columns import arrow_table, arrow_tables, schema_of
 from minicluster.actors.recording.problems import Problems, RecorderProblem
-from minicluster.own_folders import temporary_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -260,6 +259,8 @@ class Tables:
 
     def _new_path(self, table: str) -> Path:
         if self._folder is None:
+            from minicluster.own_folders import temporary_folder  # most runs write nothing
+
             own = temporary_folder("trace")
             weakref.finalize(self, own.cleanup)
             self._folder = own.path
