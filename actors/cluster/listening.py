@@ -14,12 +14,14 @@ from minicluster.actors.cluster.securing import listener_security
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.listeners.endpoints import Address, Advertised, Endpoints, is_loopback
 from minicluster.actors.listeners.limits import ConnectionLimits
+from minicluster.actors.listeners.outside import OutsideAddress
 from minicluster.actors.listeners.server import Listeners
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.configs.effective import BrokerLevels
 from minicluster.protocol.api import enabled_versions
-from minicluster.security.protocols import CONTROLLER_LISTENER
+from minicluster.security.authorizer import SUPER_USERS
+from minicluster.security.protocols import CONTROLLER_LISTENER, SecurityProtocol
 from minicluster.server.controller_listener import controller_versions
 
 
@@ -84,18 +86,28 @@ def advertised(cluster: Cluster, own: Mapping[str, Mapping[int, Address]]) -> Ad
     return Advertised(owners, by_listener)
 
 
-def _address_outside(cluster: Cluster, node_id: int) -> tuple[str, int] | None:
+def _address_outside(cluster: Cluster, node_id: int) -> OutsideAddress | None:
     """Where a node of another process listens, by its registration; None for nodes here."""
     if node_id in cluster.node_ids:
         return None
     if cluster.quorum is not None and node_id in cluster.quorum.controllers:
-        return cluster.quorum.controllers[node_id]
+        host, port = cluster.quorum.controllers[node_id]
+        return _outside(cluster, host, port, cluster.security.controller_protocol)
     image = cluster.image.cluster
     registered = image.broker(node_id) or image.controllers.get(node_id)
     for endpoint in () if registered is None else registered.endpoints:
         if endpoint.name in (cluster.plan.inter_broker_listener, CONTROLLER_LISTENER):
-            return endpoint.host, endpoint.port
+            protocol = SecurityProtocol.of(endpoint.security_protocol)
+            return _outside(cluster, endpoint.host, endpoint.port, protocol)
     return None
+
+
+def _outside(cluster: Cluster, host: str, port: int, protocol: SecurityProtocol) -> OutsideAddress:
+    credentials = None
+    if protocol.has_sasl and cluster.security.users:
+        super_users = cluster.config.static.get(SUPER_USERS, "").split(";")
+        credentials = cluster.security.node_credentials(super_users)
+    return OutsideAddress(host, port, credentials)
 
 
 def served_versions(cluster: Cluster) -> dict[int, Mapping[int, range]]:

@@ -19,6 +19,7 @@ from minicluster.actors.runtime import chance
 from minicluster.errors import UserError, instead
 from minicluster.protocol.records import UserScramCredentialRecord, VersionedRecord
 from minicluster.security.authorizer import AUTHORIZER, SUPER_USERS
+from minicluster.security.client_login import Credentials
 from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER, SecurityProtocol
 from minicluster.security.scram import MECHANISMS as SCRAM
 from minicluster.security.scram import MIN_ITERATIONS, credential, salted_password
@@ -104,6 +105,14 @@ class Security:
             if user is not None:
                 fits.sort(key=lambda name: not listeners[name].has_tls)
         return next(iter((*fits, *listeners)))
+
+    def node_credentials(self, super_users: Sequence[str]) -> Credentials:
+        """As whom nodes log in at nodes of another process: the first super user with a password,
+        or the first user at all.
+        """
+        names = [name for name in self.users if f"User:{name}" in super_users]
+        name = (names or list(self.users))[0]
+        return Credentials(name, self.users[name])
 
     def config(self) -> dict[str, str]:
         """The configs that follow from super_users."""

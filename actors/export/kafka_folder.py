@@ -64,7 +64,6 @@ from minicluster.values import dataclass
 from minicluster.verify.evidence.run_header import DamagedHeader, RunHeader, read_header
 
 LOWEST_LEVEL_OF_KAFKA_4 = 7  # 3.3-IV3
-PROTOCOLS = tuple(SecurityProtocol)  # by the number that a registration has
 INDEX_INTERVAL_BYTES: int = broker_default("log.index.interval.bytes")
 
 
@@ -128,11 +127,11 @@ class _Contents:
                 case RegisterBrokerRecord():
                     self.listeners = _protocols(record.end_points)
                 case RegisterControllerRecord(end_points=(point, *_)):
-                    self.controllers = PROTOCOLS[point.security_protocol]
+                    self.controllers = SecurityProtocol.of(point.security_protocol)
 
 
 def _protocols(points: Iterable[Any]) -> dict[str, SecurityProtocol]:
-    return {point.name: PROTOCOLS[point.security_protocol] for point in points}
+    return {point.name: SecurityProtocol.of(point.security_protocol) for point in points}
 
 
 def export_run(

@@ -4,7 +4,8 @@
     node's actor ◀─Network─── OutsideNodes ◀─bytes───
 
 A real node has a connection for each purpose, because a request that waits holds up those behind
-it. Here each API of a link has one.
+it. Here each API of a link has one. Where the node's listener wants a login, the requests wait
+until it is complete.
 """
 
 from __future__ import annotations
@@ -23,15 +24,28 @@ from minicluster.protocol import ProtocolError, encode
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode, decode_prefix
 from minicluster.protocol.messages import RequestHeader, ResponseHeader
+from minicluster.security.client_login import ClientLogin, Credentials
+from minicluster.security.mechanism import SaslFailure
+from minicluster.values import dataclass
 
 _SIZE = 4
 _SECONDARY = 0x7FFFFFFF
 
 
+@dataclass(frozen=True, slots=True)
+class OutsideAddress:
+    """The listener of a node outside, and who logs in there; None: nobody does."""
+
+    host: str
+    port: int
+    credentials: Credentials | None = None
+
+
 class OutsideNodes:
     """The connections to nodes outside, in the thread of I/O.
 
-    Shapes:  address_of: the host and port of a node outside, None for every other node.
+    Shapes:  address_of: that of a node outside, None for every other node; on_problem: a login at a
+             node was rejected, and why.
     """
 
     def __init__(
@@ -39,11 +53,13 @@ class OutsideNodes:
         network: Network,
         selector: selectors.BaseSelector,
         call: Callable[[Callable[[], None]], None],
-        address_of: Callable[[int], tuple[str, int] | None],
+        address_of: Callable[[int], OutsideAddress | None],
+        on_problem: Callable[[int, str], None],
     ) -> None:
         self.network = network
         self.selector = selector
         self.address_of = address_of
+        self.on_problem = on_problem
         self._call = call
         self._connections: dict[tuple[int, int, str], OutgoingConnection] = {}
 
@@ -59,7 +75,7 @@ class OutsideNodes:
         for connection in list(self._connections.values()):
             connection.close()
 
-    def _send(self, packet: Packet, address: tuple[str, int]) -> None:
+    def _send(self, packet: Packet, address: OutsideAddress) -> None:
         key = (packet.src, packet.dst, packet.api)
         connection = self._connections.get(key)
         if connection is not None and connection.is_stale(address):
@@ -87,18 +103,22 @@ class OutgoingConnection:
     """One connection, with the requests that await their responses, in order."""
 
     def __init__(
-        self, nodes: OutsideNodes, key: tuple[int, int, str], address: tuple[str, int]
+        self, nodes: OutsideNodes, key: tuple[int, int, str], address: OutsideAddress
     ) -> None:
         self.address = address
         self._nodes = nodes
         self._key = key
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._waiting: deque[Packet] = deque()
-        self._unsent = bytearray()
+        self._login = None if address.credentials is None else ClientLogin(address.credentials)
+        self._after_login = bytearray()
+        self._unsent = (
+            bytearray() if self._login is None else bytearray(_sized(self._login.frame()))
+        )
         self._received = bytearray()
         self._closed = False
 
-    def is_stale(self, address: tuple[str, int]) -> bool:
+    def is_stale(self, address: OutsideAddress) -> bool:
         """True if the node has moved, or a request has timed out, after which Kafka closes."""
         timed_out = bool(self._waiting) and not self._waiting[0].exchange.open
         return timed_out or address != self.address
@@ -108,7 +128,7 @@ class OutgoingConnection:
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            self._socket.connect_ex(self.address)
+            self._socket.connect_ex((self.address.host, self.address.port))
         except OSError:  # a host that is not known
             self._waiting.append(packet)
             self.close()
@@ -119,10 +139,14 @@ class OutgoingConnection:
     def send(self, packet: Packet) -> None:
         """Send a request behind those before it."""
         try:
-            self._unsent += _framed_request(packet)
+            framed = _framed_request(packet)
         except ProtocolError:
             self._nodes.disconnect(packet)
             raise
+        if self._login is None:
+            self._unsent += framed
+        else:
+            self._after_login += framed
         self._waiting.append(packet)
         self._watch()
 
@@ -141,6 +165,9 @@ class OutgoingConnection:
             self._watch()
         except BlockingIOError:
             return
+        except SaslFailure as failure:
+            self._nodes.on_problem(self._key[1], str(failure))
+            self.close()
         except (OSError, ProtocolError):
             self.close()
 
@@ -168,10 +195,22 @@ class OutgoingConnection:
                 return
             frame = bytes(received[_SIZE : _SIZE + size])
             del received[: _SIZE + size]
+            if self._login is not None:
+                self._on_login(self._login, frame)
+                continue
             packet = self._waiting.popleft()
             response = _read_response(packet, frame)
             network = self._nodes.network
             network.rt.inject(partial(network.respond, packet, response))
+
+    def _on_login(self, login: ClientLogin, frame: bytes) -> None:
+        """Take a step of the login; after the last one the requests go that have waited."""
+        login.on_response(frame)
+        if login.is_complete:
+            self._login = None
+            self._unsent += self._after_login
+        else:
+            self._unsent += _sized(login.frame())
 
 
 def _framed_request(packet: Packet) -> bytes:
@@ -183,8 +222,11 @@ def _framed_request(packet: Packet) -> bytes:
         client_id=str(packet.src),
     )
     head = encode(header, api.request_header_version(packet.version))
-    data = head + encode(packet.body, packet.version)
-    return len(data).to_bytes(_SIZE, "big") + data
+    return _sized(head + encode(packet.body, packet.version))
+
+
+def _sized(frame: bytes) -> bytes:
+    return len(frame).to_bytes(_SIZE, "big") + frame
 
 
 def _read_response(packet: Packet, frame: bytes) -> Any:

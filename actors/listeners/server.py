@@ -23,7 +23,7 @@ from minicluster.actors.listeners.connection import RECEIVE_BYTES, Decode, Encod
 from minicluster.actors.listeners.endpoints import Advertised, Endpoints
 from minicluster.actors.listeners.large_messages import LargeMessages
 from minicluster.actors.listeners.limits import ConnectionLimits
-from minicluster.actors.listeners.outside import OutsideNodes
+from minicluster.actors.listeners.outside import OutsideAddress, OutsideNodes
 from minicluster.actors.listeners.security import ListenerSecurity
 from minicluster.actors.listeners.served import ServedConnections
 from minicluster.actors.network import Network
@@ -157,7 +157,7 @@ class Listeners:
         log: Any,  # a structlog logger bound to the listeners
         security: Callable[[str], ListenerSecurity],  # of each listener
         advertised: Advertised,
-        address_of: Callable[[int], tuple[str, int] | None],  # of a node outside
+        address_of: Callable[[int], OutsideAddress | None],
     ) -> None:
         self.network = network
         self.endpoints = endpoints
@@ -184,7 +184,13 @@ class Listeners:
         self._selector.register(self._woken, selectors.EVENT_READ, None)
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="minicluster-io", daemon=True)
-        self.outside = OutsideNodes(network, self._selector, self._call, address_of)
+        self.outside = OutsideNodes(
+            network,
+            self._selector,
+            self._call,
+            address_of,
+            lambda node, why: log.warning("login.failed", node=node, reason=why),
+        )
         network.on_node = self.node_changed
         network.on_lift = self.links_changed
         network.send_outside = self.outside.send

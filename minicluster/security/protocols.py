@@ -17,6 +17,11 @@ class SecurityProtocol(StrEnum):
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
 
+    @classmethod
+    def of(cls, id: int) -> SecurityProtocol:
+        """The protocol of a number in a registration."""
+        return tuple(cls)[id]
+
     @property
     def id(self) -> int:
         """The number of it in the registration of a node."""
