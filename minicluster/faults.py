@@ -316,6 +316,9 @@ class Faults:
     s83_session_without_end: bool = _switch(
         "S83", "a listener takes requests of a session that has ended"
     )
+    s84_secrets_recorded: bool = _switch(
+        "S84", "the record of a run keeps the HMACs, passwords and logins of its messages"
+    )
     z51_topic_id_overwritten: bool = _switch(
         "Z51", "on ZooKeeper: a new controller gives every topic another id (KAFKA-14190)"
     )

@@ -283,7 +283,7 @@ class Cluster:
     def _lay_out(self) -> None:
         """Create the state that the nodes share."""
         self.rt = self._new_runtime()
-        self.recorder = Recorder(self.run_id, self.rt)
+        self.recorder = Recorder(self.run_id, self.rt, self.faults)
         self.log = ClusterLog(self.rt.now)
         of_threads = self.rt.mode == "threaded"
         self.network = (ThreadedNetwork if of_threads else Network)(

@@ -9,6 +9,7 @@ their columns are made when a row is written or read.
 behind all rows, as it is then (``tests/actors/test_long_runs.py``).
 **Invariant:** what a judge needs of a client's request is taken once, when it is sent, as a small
 value (``tests/actors/test_recorded_clients.py``).
+**Invariant:** no secret is kept of a message (``tests/security/test_no_secret_is_kept.py``).
 **Invariant:** a recorder ends no cluster. What fails in it is one of its ``problems``, and the run
 is unknown where it lacks evidence (``tests/actors/test_recorder_problems.py``).
 """
@@ -44,7 +45,10 @@ from minicluster.actors.recording.rpc_rows import RpcRow
 from minicluster.actors.recording.sent_batches import Sent, sent_batches
 from minicluster.actors.recording.tables import Tables, TraceRow
 from minicluster.actors.recording.trace_files import write_table
+from minicluster.faults import Faults
+from minicluster.planting import Planted
 from minicluster.protocol.messages import ProduceRequest
+from minicluster.security.secret_fields import SECRET_APIS, without_secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,9 +91,10 @@ class Clock(Protocol):
 class Recorder:
     """The recorder that all of a cluster's actors share."""
 
-    def __init__(self, run_id: str, clock: Clock) -> None:
+    def __init__(self, run_id: str, clock: Clock, faults: Faults = Faults.NONE) -> None:
         self.run_id = run_id
         self._clock = clock
+        self._planted = Planted(faults)
         self.follower: RunFollower | None = None
         self.own_problems = Problems(lambda: clock.now_ms)
         self.tables = Tables(run_id, self.own_problems)
@@ -182,6 +187,8 @@ class Recorder:
         row = RpcRow.of(exchange, number, incarnation)
         if row.request.__class__ is ProduceRequest:
             self._take_sent(row)
+        elif row.api in SECRET_APIS:
+            row.request = self._without_secrets(row, row.request)
         self._weigh(row, row.request)
         self._open[row.id] = row
         self.tables.relieve()
@@ -201,6 +208,8 @@ class Recorder:
             row.request = exchange.request
             if row.request.__class__ is ProduceRequest:
                 self._take_sent(row)
+            elif row.api in SECRET_APIS:
+                row.request = self._without_secrets(row, row.request)
             self._tell(row, number, "changed", row.request)
 
     def _take_sent(self, row: RpcRow) -> None:
@@ -212,6 +221,12 @@ class Recorder:
                 self._sent[row.id] = sent_batches(body, with_values=self._has_room)
         except Exception as error:
             self.own_problems.add(f"the record of a {row.api}", error, "client_record")
+
+    def _without_secrets(self, row: RpcRow, body: Any) -> Any:
+        kept = without_secrets(self._planted, body)
+        for fault in self._planted.take_hits():
+            self.fault_hit(fault, row.dst)
+        return kept
 
     def _weigh(self, row: RpcRow, body: Any) -> None:
         try:
@@ -249,6 +264,8 @@ class Recorder:
             self._misled.add(exchange.sender.client_id)
         if (row := self._open.get(exchange.id)) is not None:
             response = without_records(substitute.response)
+            if row.api in SECRET_APIS and response is not None:
+                response = self._without_secrets(row, response)
             row.answer = replace(substitute, response=response)
             text = f"{substitute.by} {substitute.description} {substitute.when}"
             self._tell(row, number, "answer", response, text)
@@ -268,6 +285,8 @@ class Recorder:
                 self.own_problems.add(f"the record of a {exchange.api}", late, "rpc")
             return
         stripped = without_records(body)
+        if row.api in SECRET_APIS:
+            stripped = self._without_secrets(row, stripped)
         if row.api not in STEADY_APIS:
             self._tell(row, number, "response", stripped, fate)
         if row.resp_seq is not None:

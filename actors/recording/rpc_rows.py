@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct
@@ -155,24 +154,4 @@ def _message_json(message: Any, version: int) -> Any:
     """Kafka's JSON form of a message, with the sizes of record batches; ZooKeeper's as its text."""
     if not hasattr(message, "valid_versions"):
         return {"text": str(message)}
-    return to_json(_without_secrets(message), version, records="size")
-
-
-_SECRETS = ("hmac", "salted_password", "auth_bytes")
-_WITH_SECRETS = {50, 51, 36, 38, 39, 40, 41}  # the APIs of SCRAM, logins and delegation tokens
-
-
-def _without_secrets(message: Any) -> Any:
-    """A message with nothing by which somebody could log in; a run's folder is shown to others."""
-    return _hidden(message) if message.api_key in _WITH_SECRETS else message
-
-
-def _hidden(part: Any) -> Any:
-    values: dict[str, Any] = {}
-    for spec in part.schema:
-        value = getattr(part, spec.name)
-        if spec.name in _SECRETS:
-            values[spec.name] = b""
-        elif isinstance(value, tuple) and spec.struct is not None:
-            values[spec.name] = tuple(map(_hidden, value))
-    return replace(part, **values)
+    return to_json(message, version, records="size")

@@ -65,7 +65,7 @@ class ClientLogin:
         request = self._requests.pop(0)
         api = APIS[request.api_key]
         _, end = decode_prefix(m.ResponseHeader, frame, api.response_header_version(_VERSION))
-        response = decode(api.response, frame[end:], _VERSION)
+        response: Any = decode(api.response, frame[end:], _VERSION)
         if response.error_code != ErrorCode.NONE:
             name = ErrorCode.name_of(response.error_code)
             raise SaslFailure(getattr(response, "error_message", None) or f"{api.name}: {name}")

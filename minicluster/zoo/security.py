@@ -1,12 +1,13 @@
-"""Faults of authorizers and logins."""
+"""Faults of authorizers and logins, and of the record of what they are sent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
-from minicluster.planting import plant
-from minicluster.security import authorizer, sasl
+from minicluster.planting import Plantable, plant
+from minicluster.security import authorizer, sasl, secret_fields
 from minicluster.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from minicluster.security.authorizer import StandardAuthorizer
 from minicluster.security.principals import Requester
@@ -60,3 +61,10 @@ def _s83(original: Callable[..., bool], login: SaslAuthenticator, now_ms: int) -
     if original(login, now_ms):
         login.hit("S83")
     return False
+
+
+@plant(secret_fields.without_secrets, "s84_secrets_recorded")
+def _s84(original: Callable[..., Any], recorder: Plantable, message: Any) -> Any:
+    if original(recorder, message) != message:
+        recorder.hit("S84")
+    return message

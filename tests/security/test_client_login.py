@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
 from minicluster.security.accounts import MetadataAccounts
@@ -17,7 +18,7 @@ def server(*mechanisms: str) -> SaslAuthenticator:
     return SaslAuthenticator(
         SaslContext(
             settings=settings,
-            accounts=MetadataAccounts(lambda: None, None),
+            accounts=MetadataAccounts(MetadataImage, None),
             new_nonce=lambda: "nonce",
             api_versions=lambda request, version: m.ApiVersionsResponse(),
             rules=Rules.KAFKA_4_3,

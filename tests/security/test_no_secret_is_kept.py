@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from minicluster import MiniCluster
 from minicluster.protocol import messages as m
+from minicluster.protocol.api_keys import APIS
 from minicluster.security.delegation_tokens import SECRET_KEY
 from minicluster.security.scram import SCRAM_SHA_256, salted_password
+from minicluster.security.secret_fields import SECRET_APIS, SECRET_FIELDS
 
 SALT = b"sixteen bytes ok"
 
@@ -46,3 +49,16 @@ def test_no_secret_is_in_the_folder_of_a_run(tmp_path: Path) -> None:
         if path.suffix == ".parquet":  # compressed
             content = repr(pq.read_table(path).to_pylist()).encode()
         assert not [secret for secret in secrets if secret in content], path
+
+
+def test_the_apis_with_secrets_are_those_whose_messages_have_such_fields() -> None:
+    def has_secret(message: Any) -> bool:
+        return any(
+            spec.name in SECRET_FIELDS or (spec.struct is not None and has_secret(spec.struct))
+            for spec in message.schema
+        )
+
+    found = {
+        api.name for api in APIS.values() if has_secret(api.request) or has_secret(api.response)
+    }
+    assert found == SECRET_APIS

@@ -144,6 +144,13 @@ def a_program_outlives_its_session(cluster: MiniCluster) -> None:
     cluster.wait_until(lambda: not app.is_running, within="2m")
 
 
+def a_token_is_made_and_renewed(cluster: MiniCluster) -> None:
+    """Who reads its HMAC logs in as its owner."""
+    alice = cluster.as_user("alice")
+    made = alice.admin(m.CreateDelegationTokenRequest())
+    assert alice.admin(m.RenewDelegationTokenRequest(hmac=made.hmac)).error_code == 0
+
+
 STORIES: dict[str, tuple[Story, str]] = {
     "Z23": (two_topics_are_deleted_by_one_request, "E29"),
     "Z24": (a_broker_comes_back_to_a_snapshot, "E34"),
@@ -162,6 +169,7 @@ STORIES: dict[str, tuple[Story, str]] = {
     "S81": (rights_come_and_go, "U1"),
     "S82": (rights_come_and_go, "U2"),
     "S83": (a_program_outlives_its_session, "U3"),
+    "S84": (a_token_is_made_and_renewed, "U4"),
 }
 PLAIN = {
     "reload": a_broker_comes_back_to_a_snapshot,
@@ -172,12 +180,18 @@ PLAIN = {
     "move": a_leaderless_partition_moves_away,
     "rights": rights_come_and_go,
     "session": a_program_outlives_its_session,
+    "token": a_token_is_made_and_renewed,
 }
 SHAPES: dict[Story, dict[str, Any]] = {
     rights_come_and_go: {"super_users": ["admin"]},
     a_program_outlives_its_session: {
         "users": {"alice": "secret"},
         "config": {"connections.max.reauth.ms": 3_000},
+    },
+    a_token_is_made_and_renewed: {
+        "users": {"alice": "secret"},
+        "super_users": ["admin"],
+        "config": {"delegation.token.secret.key": "of the nodes"},
     },
     a_leaderless_partition_moves_away: {"config": {"eligible.leader.replicas.enable": False}},
     a_voter_is_removed_where_another_had_a_tail: {

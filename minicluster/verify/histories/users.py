@@ -123,7 +123,7 @@ _FORWARDED = (
     .difference(_BY_BROKERS)
 )  # fmt: skip
 _ALSO_ON_CLUSTER = ("CreateTopics", "DeleteTopics")
-_SECRETS = ("hmac", "saltedPassword", "authBytes")
+_SECRETS = ("hmac", "saltedPassword", "authBytes", "requestData", "responseData")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ def an_ended_session_sends_nothing(used: SessionUse) -> Findings:
       keeps="It stands there with an empty one.")  # fmt: skip
 def the_trace_has_no_secret(secret: TracedSecret) -> Findings:
     """Fields by which somebody could log in are empty in the trace: HMACs of delegation tokens,
-    salted passwords, the bytes of logins."""
+    salted passwords, the bytes of logins, and those of requests in envelopes."""
     yield CASE
     if not secret.is_empty:
         yield broken(f"{secret.api} stands in the trace with its {secret.field}")
