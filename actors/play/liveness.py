@@ -13,6 +13,7 @@ from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
 from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.coordinator.group.offsets.committed import OffsetKey
+from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
 from minicluster.values import dataclass
@@ -115,7 +116,9 @@ def _lost_requests_end_ms(cluster: Cluster) -> int:
     ends_ms += [
         request.sent_ms + cluster.config.request_timeout_ms
         for request in network.open_requests(("Fetch",))
-        if request.src in cluster.broker_ids and (not request.is_handled or request.is_responded)
+        if request.src in cluster.broker_ids
+        and (not request.is_handled or request.is_responded)
+        and all(topic.topic_id != METADATA_TOPIC_ID for topic in request.request.topics)
     ]
     return max(ends_ms, default=0)
 

@@ -24,7 +24,9 @@ import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from heapq import merge
+from itertools import chain
 
+from minicluster.protocol.uuids import METADATA_TOPIC_ID, format_uuid
 from minicluster.trace import CLIENT_ROWS_MAX
 from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.controlled_shutdowns import shutdowns
@@ -42,7 +44,7 @@ from minicluster.verify.histories.waits_of_leaders import note_waits_of_leaders
 from minicluster.verify.judging import Judge
 
 ISR_CHANGES = ("AlterPartition", "AlterIsr")
-WAITED_FOR = (*ISR_CHANGES, "Fetch")  # by a leader, by a follower
+_OF_THE_QUORUM = f'"topicId":"{format_uuid(METADATA_TOPIC_ID)}"'
 _TIMEOUTS = {"Produce": "timeoutMs", "Fetch": "maxWaitMs", "DeleteRecords": "timeoutMs"}
 _ENDS_PROCESS = ("kill", "bounce", "restart", "wipe", "controlled_shutdown")
 _TABLES = ("raft_event", "fault", "publish", "partition_event", "rpc", "client_record")
@@ -125,19 +127,26 @@ def lost_requests_ended_ms(run: TracedRun, healed_ms: int, ended_ms: int) -> int
 
     The next process of a broker ends the waits of the last one.
     """
-    open_ms: dict[int, int] = {}
+    open_ms: dict[int, dict[int | None, int]] = {}  # by broker: of ISR changes, and by leader
     processes: dict[int, str | None] = {}
     for row in run.rows("rpc", by="send_seq"):
         broker, sent_ms, process = row["src"], row["sent_ms"], row["src_incarnation"]
         if row["connection"] is not None or sent_ms is None or broker < 0:  # of a client
             continue
+        of_broker = open_ms.setdefault(broker, {})
         if processes.setdefault(broker, process) != process:
             processes[broker] = process
-            open_ms[broker] = min(open_ms.get(broker, 0), sent_ms)
-        if row["api"] in WAITED_FOR and sent_ms <= healed_ms:
-            completed_ms = ended_ms if row["completed_ms"] is None else row["completed_ms"]
-            open_ms[broker] = max(open_ms.get(broker, 0), completed_ms)
-    return max((healed_ms, *open_ms.values()))
+            for waits_for in of_broker:
+                of_broker[waits_for] = min(of_broker[waits_for], sent_ms)
+        completed_ms = ended_ms if row["completed_ms"] is None else row["completed_ms"]
+        if sent_ms > healed_ms:
+            continue
+        if row["api"] in ISR_CHANGES:
+            of_broker[None] = completed_ms
+        # The quorum's own Fetches end by controller.quorum.request.timeout.ms, within its bound.
+        elif row["api"] == "Fetch" and _OF_THE_QUORUM not in (row["request"] or ""):
+            of_broker[row["dst"]] = completed_ms
+    return max(chain((healed_ms,), *(each.values() for each in open_ms.values())))
 
 
 def _leaders_of_the_quorum(run: TracedRun, waits: LongestWaits) -> None:
