@@ -6,14 +6,12 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from minicluster.log.batch import CONTROL_BIT, HEADER_BYTES, LENGTH_END
+from minicluster.log.batch import HEADER_BYTES, LENGTH_END
 from minicluster.values import dataclass
 
 NO_LIMIT = 2**63 - 1
 SPLIT_BYTES = 2 << 20
-_HEAD = struct.Struct(">qiixIhi")  # base offset, length, epoch, crc, attributes, last offset delta
-_COUNT = struct.Struct(">i")  # the last number of a header
-_COUNT_AT = HEADER_BYTES - _COUNT.size
+_HEAD = struct.Struct(">qi11xi")  # base offset, length, last offset delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +22,6 @@ class BatchHead:
     end: int
     base_offset: int
     last_offset: int
-    leader_epoch: int
-    crc: int
-    attributes: int
-    count: int
-
-    @property
-    def is_control(self) -> bool:
-        """Its records are control records."""
-        return bool(self.attributes & CONTROL_BIT)
 
     def is_between(self, first: int, last: int) -> bool:
         """It holds offsets between two, or contradicts itself, which the reader is to report."""
@@ -50,12 +39,11 @@ def batch_heads(path: Path) -> Iterator[BatchHead]:
             file.seek(position)
             # A crash can cut a file within a header: what is left still says how long it would be.
             header = file.read(HEADER_BYTES).ljust(HEADER_BYTES, b"\0")
-            base, length, epoch, crc, attributes, delta = _HEAD.unpack_from(header)
+            base, length, delta = _HEAD.unpack_from(header)
             end = position + LENGTH_END + length
             if length <= 0 or end > size:
                 return
-            (count,) = _COUNT.unpack_from(header, _COUNT_AT)
-            yield BatchHead(position, end, base, base + delta, epoch, crc, attributes, count)
+            yield BatchHead(position, end, base, base + delta)
             position = end
 
 

@@ -148,20 +148,3 @@ def _single_file(path: Path) -> MetadataFiles:
     if path.name.endswith(CHECKPOINT_SUFFIX):
         return MetadataFiles(path, None, (), (path,))
     return MetadataFiles(path, None, (path,), ())
-
-
-def moved(files: MetadataFiles, old: Path, new: Path) -> MetadataFiles:
-    """The files of a log, where a copy of the path in which they are is."""
-    if old == new:
-        return files
-
-    def place(file: Path) -> Path:
-        return new / file.relative_to(old)
-
-    return replace(
-        files,
-        path=place(files.path),
-        segments=tuple(map(place, files.segments)),
-        checkpoints=tuple(map(place, files.checkpoints)),
-        bootstrap=None if files.bootstrap is None else place(files.bootstrap),
-    )

@@ -94,15 +94,14 @@ def read_batches(
     whole: bool = False,
     limits: ReadLimits = DEFAULT_LIMITS,
     start: int = 0,
-    last_offset: int = -1,
 ) -> SegmentContent:
     """Read every batch of a file, or of a part of it that begins with a batch.
 
-    Shapes:  start: the place of the first of these bytes in the file. last_offset: that of the
-             batch before them, -1 where it is not known.
+    Shapes:  start: the place of the first of these bytes in the file.
     Errors:  as ``read_segment``.
     """
     placed: list[PlacedBatch] = []
+    last_offset = -1
     position = 0
     budget = DecompressionBudget(limits.decompressed_bytes)
     while position < len(buffer):
@@ -138,7 +137,6 @@ def read_piece(
     *,
     whole: bool = False,
     limits: ReadLimits = DEFAULT_LIMITS,
-    last_offset: int = -1,
 ) -> SegmentContent:
     """Read the batches between two places of a file, which are bounds of batches.
 
@@ -151,9 +149,7 @@ def read_piece(
     except OSError as error:
         raise LogError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
-        return read_batches(
-            path, buffer, whole=whole, limits=limits, start=start, last_offset=last_offset
-        )
+        return read_batches(path, buffer, whole=whole, limits=limits, start=start)
     except NotALog:
         # A whole batch further on makes it a log that is damaged, and it need not be in this piece.
         read_segment(path, whole=whole, limits=limits)
