@@ -115,8 +115,8 @@ def _same_trace(run: Path, before: Before, again: Played, left: str) -> bool:
     then, now = before.trace_hash, again.trace_hash
     if then is None:
         complain(
-            f"the traces are not compared: {run} is of format {before.format}, in which events had "
-            "other names"
+            f"the traces are not compared: {run} is of format {before.format}, whose traces have "
+            "other hashes"
         )
     elif then == now:
         print_line(f"the same trace: {now}  ({left})")

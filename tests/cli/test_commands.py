@@ -359,7 +359,7 @@ def test_a_run_of_an_earlier_format_is_replayed_without_its_trace_hash(
     printed = minicluster(capfd, "replay", folder, "--no-verify", "--runs", tmp_path)
     assert printed.code == 0 and "the same verdict: it went as written" in printed.out
     assert printed.err.splitlines()[-1] == (
-        f"the traces are not compared: {folder} is of format 1, in which events had other names"
+        f"the traces are not compared: {folder} is of format 1, whose traces have other hashes"
     )
     failure = {"kind": "unanswered", "verdict": "unknown", "rule": None, "text": "step 2: no"}
     (folder / "run.json").write_text(json.dumps({**earlier, "failure": failure}))

@@ -23,8 +23,8 @@ from minicluster.trace import TABLES, ZNODES
 from minicluster.values import dataclass
 from minicluster.verify.evidence.scenario_failure import KINDS, ScenarioFailure
 
-RUN_FORMAT = 2
-"""The format of a run folder. In format 1 other names of events went into the trace hash."""
+RUN_FORMAT = 3
+"""The format of a run folder. The trace hash of formats 1 and 2 is over events, not over rows."""
 
 _COUNT_MAX = 2**63 - 1
 _SEED_BITS = 256
