@@ -19,7 +19,6 @@ import os, signal, sys
 from minicluster.actors.cluster import run_folder
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.recording import run_place
-from minicluster.actors.recording.folding_thread import FoldingThread
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.threaded import ThreadedRuntime
 from minicluster.actors.serve import serving, session
@@ -72,7 +71,6 @@ if state not in ("starting", "making topics", "serving", "in a destructor", "per
     "checking what clients got": lambda: before(RunningCluster, "check_clients", send),
     "ending the control socket": lambda: before(serving.ControlServer, "close", send),
     "stopping the actors": lambda: before(ThreadedRuntime, "close", send),
-    "waiting for the recorder": lambda: before(FoldingThread, "close", send),
     "writing the brokers' logs": lambda: before(run_folder, "write_broker", send),
     "writing the run": lambda: before(run_folder, "stale_indexes", send),
     "writing the trace": lambda: before(Recorder, "write", send),
@@ -107,7 +105,7 @@ def ended(state: str, count: int, folder: Path) -> tuple[int, str]:
     "state",
     ["starting", "making topics", "serving", "performing a step", "in a destructor",
      "checking what clients got", "ending the control socket", "stopping the actors",
-     "waiting for the recorder", "writing the brokers' logs", "writing the run",
+     "writing the brokers' logs", "writing the run",
      "writing the trace", "putting the run in place"],
 )  # fmt: skip
 def test_a_second_signal_ends_at_once_and_leaves_nothing(state: str, tmp_path: Path) -> None:

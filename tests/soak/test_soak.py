@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.client import CLIENT_ID
@@ -230,8 +231,9 @@ class SteadyClient(ClusterActor):
         request = produce_request(("orders", index), *self._records, acks=-1, timeout_ms=30_000)
         [topic] = request.topic_data
         [data] = topic.partition_data
-        self._batch = data.records = self._batch or bytes(data.records)
-        self._send(index, request, 9, context=index)
+        self._batch = self._batch or bytes(data.records)
+        topic = replace(topic, partition_data=(replace(data, records=self._batch),))
+        self._send(index, replace(request, topic_data=(topic,)), 9, context=index)
 
     def _fetch(self, index: int, offset: int) -> None:
         partition = FetchRequest.FetchPartition(
