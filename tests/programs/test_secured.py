@@ -144,3 +144,31 @@ def test_a_seed_repeats_a_program_that_logs_in() -> None:
             return cluster.trace_hash
 
     assert run() == run()
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_kafka_python_has_tls_on_its_own_sockets(protocol: str) -> None:
+    """A record, a rejected certificate once it has expired; a seed repeats both."""
+    kafka = pytest.importorskip("kafka")
+
+    def run() -> str | None:
+        with secured(config={"ssl.client.auth": "requested"}) as cluster:
+            orders = cluster.create_topic("orders")
+            cluster.grant("alice", "WRITE", topic="orders")
+            cluster.grant("User:CN=alice,OU=tests,O=minicluster", "WRITE", topic="orders")
+            config = cluster.client_config("alice", for_="kafka-python", listener=protocol)
+
+            def main() -> int:
+                producer = kafka.KafkaProducer(**config)
+                try:
+                    return int(producer.send("orders", b"x" * 100_000).get(10).offset)
+                finally:
+                    producer.close()
+
+            assert ends(cluster, cluster.app("shop", main)) == 0 and orders[0].log_end_offset == 1
+            cluster.expire_certificates()
+            with pytest.raises(kafka.errors.KafkaError, match="bootstrap"):
+                ends(cluster, cluster.app("late", main))
+            return cluster.trace_hash
+
+    assert run() == run()

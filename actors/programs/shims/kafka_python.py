@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import selectors
 import socket
+import ssl
 import sys
 import types
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ _places = itertools.count()  # of tasks, as they are made
 
 
 def _replaced() -> Iterator[Replaced]:
-    from minicluster.actors.programs import sockets
+    from minicluster.actors.programs import sockets, tls_socket
 
     in_programs = {
         "socket": _standing_in(
@@ -37,6 +38,7 @@ def _replaced() -> Iterator[Replaced]:
                     yield module, attribute, other
             for kind in list(vars(module).values()):
                 yield from _defaults(kind, name, sockets.Selector)
+    yield ssl.SSLContext, "wrap_socket", tls_socket.wrap_socket
     yield from sets.of_package("kafka")
     yield from _numbered_tasks() if "kafka.net" in sys.modules else _compared_connections()
 
