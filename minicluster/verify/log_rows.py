@@ -36,7 +36,7 @@ from minicluster.log.checkpoint import checkpoint_of
 from minicluster.log.committed_log import NodeLog, pack_head, unpack_heads
 from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import LogError
-from minicluster.log.format.limits import DecompressionBudget, ReadLimits
+from minicluster.log.format.limits import DEFAULT_LIMITS, DecompressionBudget, ReadLimits
 from minicluster.log.locating import locate
 from minicluster.log.segment import bytes_of
 from minicluster.protocol.errors import ProtocolError
@@ -70,12 +70,30 @@ IN_ORDER = attrgetter("place", "log")
 class Item:
     """One run or log.
 
-    Shapes:  origin: the URI of which the path is a copy on the machine that starts the job.
+    Shapes:  is_run: it has a header or a trace. origin: the URI of which the path is a copy on the
+             machine that starts the job.
     """
 
     path: str
     name: str
+    is_run: bool
     origin: str | None = None
+
+    @classmethod
+    def at(
+        cls,
+        path: Path,
+        name: str,
+        limits: ReadLimits = DEFAULT_LIMITS,
+        origin: str | None = None,
+    ) -> Item:
+        """What is at a path of this machine.
+
+        Errors:  UserError for one that holds nothing to judge.
+        """
+        located = locate(path, partly=True, limits=limits)
+        is_run = located.run_json is not None or any(path.glob("trace/*.parquet"))
+        return cls(str(path), name, is_run, origin)
 
 
 # --- the scan -------------------------------------------------------------------------------------
@@ -83,12 +101,12 @@ class Item:
 
 def rows_of(item: Item, limits: ReadLimits) -> Iterator[Row]:
     """The rows of a run or log, in any order."""
+    if item.is_run:
+        yield _row(item, "run", path=item.path, origin=item.origin)
+        return
     try:
         with at_hand(Path(item.path), item.origin) as path:
             located = locate(path, partly=True, limits=limits)
-            if located.run_json is not None or any(path.glob("trace/*.parquet")):
-                yield _row(item, "run", path=item.path, origin=item.origin)
-                return
             yield _row(item, "located", path=item.path, missing=located.missing)
             for number, files in enumerate(located.logs):
                 yield from _rows_of_log(item, number, files, alone=path.is_file())
@@ -167,7 +185,7 @@ class StreamedRun:
                 case "rejected":
                     raise Rejected(about["why"])
                 case "run":
-                    self.folder = Item(about["path"], name, about["origin"])
+                    self.folder = Item(about["path"], name, True, about["origin"])
                 case "located":
                     located = about
                 case "unread":

@@ -136,7 +136,7 @@ def _in_this_process(
         if source.held is not None:
             judged_run = judge_whole(source.held, rules, histories)
         else:
-            item = Item(str(source.path), source.name)
+            item = Item.at(source.path, source.name, limits)
             judged_run = judge_item(item, rules, histories, limits)
         in_sql = () if own is None else own.in_sql
         crashes = {

@@ -129,7 +129,7 @@ def test_the_worker_of_a_long_log(
     what: str, records: int, benchmark: Any, request: pytest.FixtureRequest
 ) -> None:
     """Processor time of the worker that judges it, beside fixed work."""
-    item, task = Item(str(request.getfixturevalue(what)), "long"), Task.of(RULES)
+    item, task = Item.at(request.getfixturevalue(what), "long"), Task.of(RULES)
     batches = scanned([item]).to_batches(max_chunksize=2_000)
     started = time.process_time()
     done = benchmark.pedantic(lambda: [*judge_rows(task, DEFAULT_LIMITS, batches)], rounds=1)

@@ -154,7 +154,7 @@ def test_why_a_broker_was_fenced_and_until_when(tmp_path: Path) -> None:
     log.register(1, incarnation=2).unfence(1).fence(1).unfence(1).register(1, incarnation=3)
     path = log.write(tmp_path / "log")
 
-    batches = rows_here("broker_states", [Item(str(path), "log")], DEFAULT_LIMITS)
+    batches = rows_here("broker_states", [Item.at(path, "log")], DEFAULT_LIMITS)
     rows = [row for batch in batches for row in batch.to_pylist()]
 
     out = [row for row in rows if row["fenced"] and not row["was_fenced"]]

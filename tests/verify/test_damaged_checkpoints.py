@@ -138,7 +138,7 @@ def test_its_records_are_no_rows_of_a_view(kind: Damage, beside: Beside) -> None
     folder, file = beside(kind)
 
     with pytest.raises(UserError) as rejected:
-        list(rows_here("snapshot_records", [Item(str(folder), "log")], DEFAULT_LIMITS))
+        list(rows_here("snapshot_records", [Item.at(folder, "log")], DEFAULT_LIMITS))
     assert file.name in str(rejected.value) and "at byte " in str(rejected.value)
 
 
@@ -151,7 +151,7 @@ def test_states_of_a_log_that_begins_with_it_are_unknown(kind: Damage, beginning
     folder, file = beginning(kind)
 
     with pytest.raises(CannotBeShown) as rejected:
-        list(rows_here("partition_states", [Item(str(folder), "log")], DEFAULT_LIMITS))
+        list(rows_here("partition_states", [Item.at(folder, "log")], DEFAULT_LIMITS))
     assert file.name in str(rejected.value) and "at byte " in str(rejected.value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,9 @@ def test_a_file_uri_is_a_path_of_this_machine(tmp_path: Path) -> None:
     assert [finding.rule for finding in report.findings] == ["E10"]
 
 
-def judged(path: Path, origin: str | None) -> list[tuple[Any, ...]]:
+def judged(item: Item) -> list[tuple[Any, ...]]:
     """What workers say of a run, which they read where it is or fetch from its origin."""
-    rows = rows_here([Item(str(path), "one", origin)], Task.of(RULES))
+    rows = rows_here([item], Task.of(RULES))
     columns = ("kind", "rule", "looked_at", "offset", "topic", "message")
     judgements = [tuple(getattr(row, name) for name in columns) for row in rows]
     return sorted((one for one in judgements if one[0] != "run"), key=repr)
@@ -88,9 +89,11 @@ def test_an_executor_that_lacks_the_copy_fetches_what_it_judges_itself(bucket: P
     cluster().op(change((2, 3))).write(bucket / "log")
     c6_near().write(bucket / "runs" / "one")
     for inner, found in (("runs/one", []), ("log", ["E10"])):
-        here = judged(bucket / inner, None)
+        item = Item.at(bucket / inner, "one")
+        here = judged(item)
 
-        assert judged(Path("/nowhere") / inner, f"bucket://{inner}") == here
+        there = replace(item, path=f"/nowhere/{inner}", origin=f"bucket://{inner}")
+        assert judged(there) == here
         assert [rule for kind, rule, *_ in here if kind == "finding"] == found
         assert sum(looked_at or 0 for _, _, looked_at, *_ in here) > 20
 

@@ -68,12 +68,12 @@ def test_logs_are_judged_as_in_one_process(tmp_path: Path) -> None:
 def test_one_process_folds_logs_that_it_does_not_hold(tmp_path: Path) -> None:
     paths = [*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)]
     for path, name in named_paths(paths):
-        judged = judge_item(Item(str(path), name), RULES, (), DEFAULT_LIMITS)
+        judged = judge_item(Item.at(path, name), RULES, (), DEFAULT_LIMITS)
         assert said(judged) == said(judge_path(path, name, RULES)), name
     (tmp_path / "text.log").write_text("no log" * 100)
 
     with pytest.raises(NotALog, match=r"text.log: not a Kafka log"):
-        judge_item(Item(str(tmp_path / "text.log"), "text"), RULES, (), DEFAULT_LIMITS)
+        judge_item(Item.at(tmp_path / "text.log", "text"), RULES, (), DEFAULT_LIMITS)
 
 
 def test_runs_are_judged_as_in_one_process(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_rules_of_a_users_file_count_their_cases_in_workers(tmp_path: Path) -> N
     del sys.modules[own.module.__name__]
     task = pickle.loads(sent)
 
-    rows = rows_here([Item(str(KAFKA_LOGS / "cluster"), "cluster")], task)
+    rows = rows_here([Item.at(KAFKA_LOGS / "cluster", "cluster")], task)
 
     (count,) = (row for row in rows if row.kind == "count")
     assert count.rule == "MY1" and count.looked_at > 10
@@ -174,7 +174,7 @@ def test_a_log_that_is_damaged_at_its_end_is_left_out_from_its_beginning(tmp_pat
 def most_memory(records: int, folder: Path) -> int:
     """The most bytes that a task holds while it judges a log whose rows come one by one."""
     path = write_long_log(records, folder / str(records))
-    rows = scanned([Item(str(path), "long")]).to_batches(max_chunksize=20)
+    rows = scanned([Item.at(path, "long")]).to_batches(max_chunksize=20)
     tracemalloc.start()
     try:
         assert len(list(judge_rows(Task.of(RULES), DEFAULT_LIMITS, rows))) == 1

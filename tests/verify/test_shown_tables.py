@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 def rows(table: str, path: Path) -> list[Row]:
     """The rows of a table."""
-    batches = rows_here(table, [Item(str(path), "run")], DEFAULT_LIMITS)
+    batches = rows_here(table, [Item.at(path, "run")], DEFAULT_LIMITS)
     return [row for batch in batches for row in batch.to_pylist()]
 
 

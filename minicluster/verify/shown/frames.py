@@ -186,7 +186,7 @@ class Tables:
 
     def _made_here(self, table: str) -> DataFrame:
         """The rows of a table, read in this process."""
-        items = [Item(str(path), name) for path, name in self._named]
+        items = [Item.at(path, name, self._limits) for path, name in self._named]
         schema = schema_of(table)
         content = pa.Table.from_batches(rows_here(table, items, self._limits), schema)
         if not content.num_rows:

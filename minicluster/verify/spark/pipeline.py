@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from minicluster.errors import UserError, counted
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
-from minicluster.log.locating import locate
 from minicluster.verify.evidence.reading import named_paths, read_run
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.judged import Judged
@@ -112,11 +111,9 @@ def items_of(
 
     Errors:  UserError for a path that holds nothing to judge.
     """
-    for path, _ in named:
-        locate(path.absolute(), partly=True, limits=limits)
     every = origins or [None] * len(named)
     return [
-        Item(str(path.absolute()), name, origin)
+        Item.at(path.absolute(), name, limits, origin)
         for (path, name), origin in zip(named, every, strict=True)
     ]
 
