@@ -19,7 +19,7 @@ from minicluster.protocol.uuids import format_uuid
 from tests.listeners.raw_client import RawClient
 from tests.verify.in_process import judged
 
-OF_CLIENTS = ("F1", "F6", "F9", "H5", "H7")
+OF_CLIENTS = ("F6", "F9", "F19", "H5", "H7")
 PRODUCE, FETCH, LIST = 9, 12, 6  # versions that name the topic
 
 
