@@ -37,7 +37,7 @@ OF_LOGS = tuple(
 OF_EACH_LOG = ("E01", "E02", "E03")
 """Of several controllers each log is judged afterwards, and live the committed one."""
 
-LIVE_IN_PART = frozenset({"C5", "D1", "E06", "E29", "E38", "F18"})
+LIVE_IN_PART = frozenset({"C5", "D1", "E06", "E29", "E38"})
 """Rules of which requests, disks or files show a part, which is judged when the run is over."""
 
 

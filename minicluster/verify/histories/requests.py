@@ -30,7 +30,6 @@ from minicluster.verify.judging import Judge
 
 _CREATE_OR_DELETE = ("CreateTopics", "CreatePartitions", "DeleteTopics")
 _WITH_EPOCH = ("become_leader", "become_follower", "isr_commit", "hw")
-_LATEST = -1  # the timestamp by which ListOffsets asks for the end
 NEW_LEADER_ELECTED, FENCED_LEADER_EPOCH = 108, 74
 
 
@@ -186,18 +185,6 @@ class FetchedPartition:
     error: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedOffset:
-    """The end offset of a partition that a leader returned to a consumer.
-
-    Units:   epoch_start: where the log of the leader ended as it became leader in that epoch.
-    """
-
-    broker: int
-    end_offset: int | None
-    epoch_start: int | None
-
-
 # --- what several of them need --------------------------------------------------------------------
 
 
@@ -222,51 +209,25 @@ def writers(run: TracedRun) -> dict[int, list[Writer]]:
 
 
 class ReplicaEpochs:
-    """The leader epochs that each replica had, and the topics of which it was, by their names."""
+    """The leader epochs that each replica had."""
 
     def __init__(self, run: TracedRun) -> None:
         self._epochs: dict[tuple[str, int, int], tuple[list[int], list[int]]] = {}
-        self._topics: dict[tuple[str, int, int], tuple[list[int], list[str]]] = {}
-        self._began: dict[tuple[str, int, int, int], int | None] = {}
-        seen: set[tuple[str, str, int, int]] = set()
         for row in run.rows("partition_event"):
-            topic_id, part, broker = row["topic_id"], row["part"], row["broker"]
-            if (row["topic"], topic_id, part, broker) not in seen:
-                seen.add((row["topic"], topic_id, part, broker))
-                since, ids = self._topics.setdefault((row["topic"], part, broker), ([], []))
-                since.append(row["seq"])
-                ids.append(topic_id)
             epoch = row["leader_epoch"]
             if epoch is None or row["kind"] not in _WITH_EPOCH:
                 continue
-            events, epochs = self._epochs.setdefault((topic_id, part, broker), ([], []))
+            replica = row["topic_id"], row["part"], row["broker"]
+            events, epochs = self._epochs.setdefault(replica, ([], []))
             if not epochs or epochs[-1] != epoch:
                 events.append(row["seq"])
                 epochs.append(epoch)
-            if row["kind"] == "become_leader":
-                key, end = (topic_id, part, broker, epoch), row["leo"]
-                known = self._began.get(key)
-                self._began[key] = end if known is None or end is None else min(known, end)
 
     def epoch_at(self, topic_id: str, part: int, broker: int, event: int) -> int | None:
         """The leader epoch of a replica at an event; None before its first."""
         events, epochs = self._epochs.get((topic_id, part, broker), ((), ()))
         place = bisect_right(events, event)
         return epochs[place - 1] if place else None
-
-    def topic_id_at(self, topic: str, part: int, broker: int, event: int) -> str | None:
-        """The topic of which a broker had its latest replica under a name."""
-        since, ids = self._topics.get((topic, part, broker), ((), ()))
-        place = bisect_right(since, event)
-        return ids[place - 1] if place else None
-
-    def led(self, topic_id: str, part: int, broker: int, epoch: int) -> bool:
-        """The trace shows that a broker became leader in an epoch."""
-        return (topic_id, part, broker, epoch) in self._began
-
-    def epoch_start(self, topic_id: str, part: int, broker: int, epoch: int) -> int | None:
-        """The log end at which a broker became leader in an epoch, the lowest if it did twice."""
-        return self._began.get((topic_id, part, broker, epoch))
 
 
 def replica_epochs(run: TracedRun) -> ReplicaEpochs:
@@ -557,41 +518,3 @@ def fetched_partitions(run: TracedRun, judge: Judge) -> None:
                         error=errors.get((topic_id, number)),
                     )
                     judge.take(step, -1, "", number, request=step.request)
-
-
-@history(ListedOffset, reads=("rpc", "partition_event"))
-def listed_offsets(run: TracedRun, judge: Judge) -> None:
-    """End offsets that consumers received, where the trace shows how that leader began.
-
-    ListOffsets names topics: a name is that of the topic of which the broker last had a replica
-    under it by the response.
-    """
-    epochs = run.context(replica_epochs)
-    for row in run.rows("rpc"):
-        if row["api"] != "ListOffsets" or row["resp_seq"] is None or row["handle_seq"] is None:
-            continue
-        request = body(row["request"])
-        if request.get("replicaId", 0) >= 0:
-            continue
-        for_end = {
-            (topic.get("name"), partition.get("partitionIndex"))
-            for topic in each(request, "topics")
-            for partition in each(topic, "partitions")
-            if partition.get("timestamp") == _LATEST
-        }
-        for topic in each(body(row["response"]), "topics"):
-            name, broker = topic.get("name"), row["dst"]
-            for partition in each(topic, "partitions"):
-                number, epoch = partition.get("partitionIndex"), partition.get("leaderEpoch")
-                if partition.get("errorCode") != 0 or (name, number) not in for_end:
-                    continue
-                if name is None or number is None or epoch is None:
-                    continue
-                topic_id = epochs.topic_id_at(name, number, broker, row["resp_seq"])
-                if topic_id is not None and epochs.led(topic_id, number, broker, epoch):
-                    step = ListedOffset(
-                        broker=broker,
-                        end_offset=partition.get("offset"),
-                        epoch_start=epochs.epoch_start(topic_id, number, broker, epoch),
-                    )
-                    judge.take(step, -1, name, number, request=row["id"])

@@ -96,12 +96,12 @@ class PartitionEvent:
 class Response:
     """What a broker responds to a consumer about a partition; columns of ``client_record``.
 
-    Shapes:  f: fetch, list (its end), or read: one record of a fetch.
+    Shapes:  f: fetch, list (its end, with the leader epoch), or read: one record of a fetch.
     """
 
     __slots__ = (
-        "broker", "f", "high_watermark", "last_stable_offset", "offset", "part", "read_committed",
-        "seq", "topic",
+        "broker", "f", "high_watermark", "last_stable_offset", "leader_epoch", "offset", "part",
+        "read_committed", "seq", "topic",
     )  # fmt: skip
 
     def __init__(self, row: Row, topic: str) -> None:
@@ -111,6 +111,7 @@ class Response:
         self.f: str = row["f"]
         self.offset: int = row["offset"]
         self.high_watermark: int | None = row["high_watermark"]
+        self.leader_epoch: int | None = row.get("leader_epoch")
         self.last_stable_offset: int | None = row.get("last_stable_offset")
         self.read_committed = row.get("isolation") == 1
 

@@ -321,8 +321,7 @@ def one_writer_per_leader_epoch(writers: dict[int, PartitionEvent]) -> Findings:
 
 @rule("F18", "A leader's high watermark does not decrease",
       source="KIP-101, KIP-207; Partition.maybeIncrementLeaderHW, fetchOffsetForTimestamp",
-      evidence=Evidence.TRACE,
-      tables=("partition_event", "rpc", "client_record", "raft_event"),
+      evidence=Evidence.TRACE, tables=("partition_event", "client_record"),
       breaks="Leader 1 moves its high watermark from 8 back to 7.",
       keeps="Leader 1 has high watermark 8, and follower 2 moves its own from 8 "
       "back to 7.")  # fmt: skip

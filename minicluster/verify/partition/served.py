@@ -22,13 +22,15 @@ class Serving:
     """A replica as its broker's latest events have it.
 
     Shapes:  leadership: incarnation and leader epoch. returned: the highest high watermark that
-             clients received in it.
+             clients received in it. epoch_start: its log end as it became leader in that epoch, the
+             lowest if it did twice.
     """
 
     high_watermark: int | None = None
     leads: bool = False
     leadership: tuple[str | None, int] | None = None
     returned: int | None = None
+    epoch_start: int | None = None
     is_deleted: bool = False
 
 
@@ -49,9 +51,13 @@ class ServedOfPartition:
         if event.hw_new is not None:
             replica.high_watermark = event.hw_new
         if event.kind == "become_leader" or event.kind == "become_follower":
-            leadership = event.incarnation, event.leader_epoch
+            leadership, before = (event.incarnation, event.leader_epoch), replica.leadership
             replica.leads = event.kind == "become_leader"
-            if leadership != replica.leadership:
+            if before is None or before[1] != event.leader_epoch:
+                replica.epoch_start = event.leo if replica.leads else None
+            elif event.leo is not None and replica.epoch_start is not None:
+                replica.epoch_start = min(event.leo, replica.epoch_start)
+            if leadership != before:
                 replica.leadership, replica.returned = leadership, None
         yield from ()
 
@@ -64,7 +70,9 @@ class ServedOfPartition:
         else:
             yield from clients_see_no_higher_high_watermark(replica, response)
             yield from clients_see_no_high_watermark_decrease(replica, response)
-            if response.f == "fetch":
+            if response.f == "list":
+                yield from clients_see_no_end_before_the_epoch(replica, response)
+            else:
                 yield from the_last_stable_offset_is_at_most_the_high_watermark(response)
         if response.high_watermark is not None:
             replica.returned = max(response.high_watermark, replica.returned or 0)
@@ -114,6 +122,21 @@ def clients_see_no_high_watermark_decrease(replica: Serving, response: Response)
         yield broken(
             f"leader {response.broker} returned the high watermark {returned} to a client after a "
             "higher one in the same leader epoch",
+            response,
+        )
+
+
+@a_leaders_high_watermark_does_not_decrease.also
+def clients_see_no_end_before_the_epoch(replica: Serving, response: Response) -> Findings:
+    """The end offset that a leader returns once its epoch has begun (KIP-207)."""
+    end, start, leadership = response.high_watermark, replica.epoch_start, replica.leadership
+    if not replica.leads or leadership is None or leadership[1] != response.leader_epoch:
+        return
+    yield CASE
+    if end is not None and start is not None and end < start:
+        yield broken(
+            f"leader {response.broker} returned end offset {end} to a consumer, which is before "
+            "the start of its leader epoch",
             response,
         )
 

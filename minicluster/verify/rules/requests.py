@@ -14,7 +14,6 @@ from minicluster.verify.histories.requests import (
     EndedRecovery,
     FetchedPartition,
     HandledRequest,
-    ListedOffset,
     RequestedChange,
     RequestedElection,
     RevertedIsr,
@@ -22,7 +21,6 @@ from minicluster.verify.histories.requests import (
     Unfencing,
 )
 from minicluster.verify.model import Evidence
-from minicluster.verify.partition.replicas import a_leaders_high_watermark_does_not_decrease
 from minicluster.verify.rules.memberships import no_unclean_election_beside_a_clean_candidate
 from minicluster.verify.rules.rule import CASE, Findings, broken, ids, rule
 from minicluster.verify.rules.topics import an_operation_is_written_as_a_whole
@@ -403,17 +401,4 @@ def fetches_with_another_leader_epoch_are_rejected(fetched: FetchedPartition) ->
             f"a Fetch of broker {fetched.sender} with another leader epoch was accepted (request "
             f"{fetched.request})",
             broker=fetched.sender,
-        )
-
-
-@a_leaders_high_watermark_does_not_decrease.also
-def _nor_do_consumers_receive_an_end_before_the_epoch(listed: ListedOffset) -> Findings:
-    """The end offset that a leader returns once its epoch has begun (KIP-207)."""
-    yield CASE
-    end, start = listed.end_offset, listed.epoch_start
-    if end is not None and start is not None and end < start:
-        yield broken(
-            f"leader {listed.broker} returned end offset {end} to a consumer, which is before the "
-            "start of its leader epoch",
-            broker=listed.broker,
         )

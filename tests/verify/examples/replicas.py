@@ -20,7 +20,7 @@ from tests.verify.examples.example import breaks, keeps
 from tests.verify.examples.partitions import recovering
 from tests.verify.handwritten.clients import client, leads
 from tests.verify.handwritten.log import OTHER_TOPIC, LogBuilder, change, cluster
-from tests.verify.handwritten.run import EVERYBODY, RunBuilder, as_json, plain_run
+from tests.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
 
 
 def _advances_to_8(**known: tuple[int, int, int]) -> RunBuilder:
@@ -419,15 +419,8 @@ def f18_bad() -> RunBuilder:
     return _high_watermark([1, 2], old=8, new=7)
 
 
-def _listed(
-    offset: int,
-    *,
-    error: int = 0,
-    replica: int = -1,
-    timestamp: int = -1,
-    began_before: int | None = None,
-) -> RunBuilder:
-    """A ListOffsets about orders-0; leader 1, whose epoch 0 began at 6, responds.
+def _listed(end: int, *, began_before: int | None = None) -> RunBuilder:
+    """A client asks for the end of orders-0; leader 1, whose epoch 0 began at 6, responds.
 
     Shapes:  began_before: where that epoch of an earlier topic of the name began.
     """
@@ -436,19 +429,9 @@ def _listed(
         before = {"topic_id": format_uuid(OTHER_TOPIC), "leader_epoch": 0, **EVERYBODY}
         run.partition("become_leader", leo=began_before, **before)
         run.partition("delete", leo=began_before, topic_id=format_uuid(OTHER_TOPIC))
-    run.partition("become_leader", leo=6, leader_epoch=0, **EVERYBODY)
-    run.partition("become_leader", leo=9, leader_epoch=0, **EVERYBODY)
-    requested = {"partitionIndex": 0, "timestamp": timestamp}
-    reported = {"partitionIndex": 0, "errorCode": error, "offset": offset, "leaderEpoch": 0}
-    return run.rpc(
-        "ListOffsets",
-        2,
-        dst=1,
-        request=as_json(
-            {"replicaId": replica, "topics": [{"name": "orders", "partitions": [requested]}]}
-        ),
-        response=as_json({"topics": [{"name": "orders", "partitions": [reported]}]}),
-    )
+    run.partition("become_leader", leo=6, leader_epoch=0, hw_new=9, **EVERYBODY)
+    run.partition("become_leader", leo=9, leader_epoch=0, hw_new=9, **EVERYBODY)
+    return client(run, "list", high_watermark=end, leader_epoch=0)
 
 
 @breaks(a_leaders_high_watermark_does_not_decrease)
@@ -479,12 +462,9 @@ def f18_near() -> RunBuilder:
 
 @keeps(a_leaders_high_watermark_does_not_decrease)
 def f18_listed() -> RunBuilder:
-    """Leader 1, whose epoch began at 6, returns end offset 6; a replica, the earliest offset and an
-    error may be below."""
-    run = _listed(6)
-    for other in (_listed(5, replica=2), _listed(0, timestamp=-2), _listed(-1, error=78)):
-        run.rows["rpc"] += other.rows["rpc"]
-    return run
+    """Leader 1, whose epoch began at 6, returns end offset 6, and follower 2 returns 5."""
+    run = _listed(6).partition("become_follower", broker=2, leo=5, leader_epoch=0, hw_new=5)
+    return client(run, "list", high_watermark=5, leader_epoch=0, broker=2)
 
 
 @keeps(a_leaders_high_watermark_does_not_decrease)
