@@ -79,10 +79,8 @@ class Excuses:
             return loss.why
         if epoch is None and value is not None:
             epoch = self._epochs.get((*place, offset, value))
-        # A record of a later epoch was written after the loss, and stays promised. One whose epoch
-        # nothing shows may be of those that were lost: it is excused, not accused.
-        is_lost = offset >= loss.kept and (-1 if epoch is None else epoch) < loss.lost_below
-        return loss.why if is_lost else None
+        # One whose epoch nothing shows may be of those that were lost: it is excused, not accused.
+        return loss.excuse_of(offset, -1 if epoch is None else epoch)
 
 
 def excuses(run: TracedRun) -> Excuses:

@@ -6,18 +6,23 @@ all that bounds its folds. They know the truth of their partition, and nothing o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from heapq import merge
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
+from minicluster.trace import own_value
 from minicluster.verify.histories.commits import commits_of_partitions
+from minicluster.verify.histories.replica_logs import logs_at_end
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
-from minicluster.verify.partition import isr, replicas, served, truth
+from minicluster.verify.partition import isr, logs, replicas, served, truth
 from minicluster.verify.partition.event import PartitionEvent, Place, Response
 from minicluster.verify.partition.isr import IsrOfPartition
+from minicluster.verify.partition.logs import AtEnd, LogsOfPartition
 from minicluster.verify.partition.replicas import ReplicasOfPartition
 from minicluster.verify.partition.served import ServedOfPartition
 from minicluster.verify.partition.setting import Setting, SettingOfRun
@@ -25,8 +30,8 @@ from minicluster.verify.partition.topic_names import SERVED, topic_names
 from minicluster.verify.partition.truth import ALWAYS_LOST, CLEANED, NO_EPOCH, Loss, PartitionTruth
 from minicluster.verify.rules.rule import Rule, Said, rules_in
 
-MODULES = (truth, isr, replicas, served)
-OF_TRUTH, OF_ISR, OF_REPLICAS, OF_SERVED = map(rules_in, MODULES)
+MODULES = (truth, isr, replicas, served, logs)
+OF_TRUTH, OF_ISR, OF_REPLICAS, OF_SERVED, OF_LOGS = map(rules_in, MODULES)
 
 GONE_MAX = 1_000
 """Partitions without a replica that are kept while a cluster runs: a broker may bring one back, and
@@ -46,6 +51,7 @@ class Partition:
         self.isr = IsrOfPartition(setting)
         self.replicas = ReplicasOfPartition(setting, self.truth)
         self.served = ServedOfPartition()
+        self.logs = LogsOfPartition() if setting.is_over else None  # all marks of all replicas
 
     def on_event(self, event: PartitionEvent) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
         """An event of a replica; the truth comes first, which others read."""
@@ -53,6 +59,8 @@ class Partition:
         yield self.isr.on_event(event), OF_ISR
         yield self.replicas.on_event(event), OF_REPLICAS
         yield self.served.on_event(event), OF_SERVED
+        if self.logs is not None:
+            yield self.logs.on_event(event), OF_LOGS
 
     def on_commit(self, state: CommittedPartition) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
         """A record about the partition is committed."""
@@ -107,6 +115,12 @@ class Partitions:
             said = partition.served.on_response(Response(row, partition.topic))
             self._hear(iter([(said, OF_SERVED)]))
 
+    def on_records(self, place: Place, known: AtEnd, offsets: Iterable[list[Row]]) -> None:
+        """The records of all logs of a partition, rows of ``replica_log`` by offset."""
+        logs = self._partition(place).logs
+        if logs is not None:
+            self._hear(iter([(logs.on_records(known, offsets), OF_LOGS)]))
+
     def at_end(self) -> None:
         """The run has ended."""
         for partition in self._partitions.values():
@@ -149,6 +163,8 @@ def judge_partitions(run: TracedRun, judge: Judge) -> None:
     partitions = _folded(run, judge)
     run.provide(losses, _losses(run, partitions))
     partitions.at_end()
+    if judge.asks(OF_LOGS):
+        _take_logs(run, partitions)
 
 
 def losses(run: TracedRun) -> Losses:
@@ -174,6 +190,33 @@ def _folded(run: TracedRun, judge: Judge) -> Partitions:
     return partitions
 
 
+def _take_logs(run: TracedRun, partitions: Partitions) -> None:
+    """Read the logs as they lie on disk."""
+    lost = run.context(losses)
+    processes: dict[Place, dict[int, str | None]] = defaultdict(dict)
+    numbered: dict[tuple[str, int], set[str | None]] = defaultdict(set)
+    for log in run.context(logs_at_end):
+        processes[log.topic_id, log.partition][log.broker] = log.incarnation
+    for row in run.rows("history"):
+        own = own_value(row["topic"], row["part"], row["op_id"])
+        # A value that a test has chosen may be that of several records.
+        if row["f"] == "send" and row["idempotent"] and row["value"] == own:
+            numbered[row["topic"], row["part"]].add(own)
+    by_place = groupby(
+        run.by_record("replica_log"), lambda rows: (rows[0]["topic_id"], rows[0]["part"])
+    )
+    for place, offsets in by_place:
+        states = run.timeline.partitions.get(place)
+        first = next(offsets)
+        known = AtEnd(
+            loss=lost.get(place),
+            state=states[-1] if states else None,
+            processes=processes[place],
+            numbered=numbered[first[0]["topic"], place[1]],
+        )
+        partitions.on_records(place, known, chain([first], offsets))
+
+
 _RESPONSE, _EVENT, _COMMIT = range(3)
 
 
@@ -189,7 +232,7 @@ def _in_order(run: TracedRun) -> Iterator[tuple[int, int, Any]]:
 
 HISTORY = History(
     yields=(),
-    reads=("client_record", "partition_event", "publish", "raft_event"),
+    reads=("client_record", "history", "partition_event", "publish", "raft_event", "replica_log"),
     fold=judge_partitions,
-    rules=(*OF_TRUTH, *OF_ISR, *OF_REPLICAS, *OF_SERVED),
+    rules=(*OF_TRUTH, *OF_ISR, *OF_REPLICAS, *OF_SERVED, *OF_LOGS),
 )

@@ -13,11 +13,11 @@ from minicluster.verify.partition.event import Place
 
 
 class Setting:
-    """Of a cluster that runs.
+    """What is known while a cluster runs.
 
     Shapes:  is_in_log: whether the metadata log has a partition, as far as it is known.
              new_incarnation_leaves_from: as in ``Promises``. on_zookeeper: no log has partitions.
-             knows_elections: no event of a leader comes before the record that elects it.
+             is_over: of a run that has ended.
     """
 
     def __init__(
@@ -26,12 +26,12 @@ class Setting:
         new_incarnation_leaves_from: int,
         *,
         on_zookeeper: bool = False,
-        knows_elections: bool = False,
+        is_over: bool = False,
     ) -> None:
         self.is_in_log = is_in_log
         self.new_incarnation_leaves_from = new_incarnation_leaves_from
         self.on_zookeeper = on_zookeeper
-        self.knows_elections = knows_elections or on_zookeeper
+        self.is_over = is_over
 
     def image_of(self, node: int, event: int) -> int | None:
         """The offset of the image that a node had published before an event.
@@ -54,7 +54,7 @@ class SettingOfRun(Setting):
             run.timeline.partitions.__contains__,
             run.promises.new_incarnation_leaves_from,
             on_zookeeper=run.evidence.on_zookeeper,
-            knows_elections=True,
+            is_over=True,
         )
         self._first_image, self._timeline = run.first_image, run.timeline
         self._events: dict[int, array[int]] = defaultdict(lambda: array("q"))

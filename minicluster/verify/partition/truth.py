@@ -61,6 +61,15 @@ class Loss:
         """Why the partition, or a record of it, promises nothing."""
         return EXCUSES[self.cause]
 
+    def excuse_of(self, offset: int, leader_epoch: int | None) -> str | None:
+        """Why a record promises nothing, if it is one of those; None for one that stays promised.
+
+        A record of a later epoch was written after the loss.
+        """
+        if offset < self.kept or leader_epoch is None or leader_epoch >= self.lost_below:
+            return None
+        return self.why
+
     def take(self, other: Loss) -> None:
         """The partition has lost records once more."""
         self.cause = min(self.cause, other.cause)
@@ -149,7 +158,7 @@ class PartitionTruth:
             self._take_isr_of_leader(event)
         if event.kind == "become_leader":
             beginning = Beginning(event, self._kept_by(event), is_first)
-            if self.setting.knows_elections or self._is_in_log(event):
+            if self.setting.is_over or self.setting.on_zookeeper or self._is_in_log(event):
                 yield from self._on_leader(beginning)
             else:
                 self._awaited.append(beginning)

@@ -10,7 +10,6 @@ from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import images as images_history
 from minicluster.verify.histories import programs as programs_history
 from minicluster.verify.histories import quorum as quorum_history
-from minicluster.verify.histories import replica_logs as replica_logs_history
 from minicluster.verify.histories import requests as requests_history
 from minicluster.verify.histories import transactions as transactions_history
 from minicluster.verify.histories import users as users_history
@@ -29,7 +28,6 @@ from minicluster.verify.rules import (
     partitions,
     programs,
     quorum,
-    replica_logs,
     requests,
     time,
     topics,
@@ -47,7 +45,6 @@ MODULES = (
     quorum,
     images,
     *partition.MODULES,
-    replica_logs,
     requests,
     clients,
     groups,
@@ -61,7 +58,6 @@ MODULES = (
 _HISTORIES = (
     quorum_history,
     images_history,
-    replica_logs_history,
     failed_directories_history,
     requests_history,
     applied_metadata,

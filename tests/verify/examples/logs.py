@@ -1,9 +1,9 @@
-"""Examples of the rules in `replica_logs.py`."""
+"""Examples of the rules in `partition/logs.py`."""
 
 from __future__ import annotations
 
 from minicluster.trace import own_value
-from minicluster.verify.rules.replica_logs import (
+from minicluster.verify.partition.logs import (
     a_retried_record_is_appended_once,
     every_isr_member_holds_what_is_committed,
     leader_epochs_do_not_decrease_along_a_log,
