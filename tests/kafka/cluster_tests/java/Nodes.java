@@ -35,6 +35,7 @@ import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.QuorumController;
 import org.apache.kafka.controller.ResultOrError;
@@ -50,6 +51,7 @@ import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.raft.KafkaRaftClient;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.server.BrokerLifecycleManager;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
@@ -115,6 +117,7 @@ final class Nodes {
             "controller", i -> controller,
             "config", i -> config,
             "socketServer", i -> sockets,
+            "authorizerPlugin", i -> authorizer(),
             "shutdown", i -> { cluster.stopController(id); return null; },
             "startup", i -> { cluster.startController(id); return null; },
             "raftManager", i -> {
@@ -164,12 +167,20 @@ final class Nodes {
         known.put("lifecycleManager", i -> life);
         known.put("sharedServer", i -> applied);
         known.put("clusterId", i -> cluster.clusterId());
+        known.put("authorizerPlugin", i -> authorizer());
         known.put("brokerState", i -> runs(id) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
         known.put("isShutdown", i -> !runs(id));
         known.put("awaitShutdown", i -> null);
         known.put("shutdown", i -> { cluster.shutdownBroker(id); return null; });
         known.put("startup", i -> { cluster.startBroker(id); return null; });
         return node(BrokerServer.class, known);
+    }
+
+    /** An authorizer that shows its ACLs, which tests wait for. */
+    private Option<Plugin<Authorizer>> authorizer() {
+        Authorizer authorizer = node(
+            Authorizer.class, Map.of("acls", i -> cluster.acls(i.getArgument(0))));
+        return Option.apply(Plugin.wrapInstance(authorizer, null, "authorizer.class.name"));
     }
 
     private boolean runs(int id) {

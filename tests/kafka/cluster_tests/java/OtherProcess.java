@@ -44,6 +44,8 @@ import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.requests.ApiError;
@@ -462,6 +464,15 @@ public final class OtherProcess implements ClusterInstance {
         try (Admin admin = admin()) {
             return admin.describeConfigs(List.of(resource)).all().get().get(resource)
                 .get(name).value();
+        }
+    }
+
+    /** The ACLs as a broker shows them. */
+    Collection<AclBinding> acls(AclBindingFilter filter)
+            throws InterruptedException, ExecutionException {
+        ensureConsistentMetadata();
+        try (Admin admin = admin()) {
+            return admin.describeAcls(filter).values().get();
         }
     }
 
