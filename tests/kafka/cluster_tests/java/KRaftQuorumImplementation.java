@@ -82,9 +82,9 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
     private ClusterConfig shape(KafkaConfig first) {
         List<KafkaConfig> configs = harness instanceof KafkaServerTestHarness described
             ? CollectionConverters.asJava(described.configs()) : List.of(first);
-        if (first.interBrokerSecurityProtocol() != SecurityProtocol.PLAINTEXT)
-            throw new TestAbortedException(
-                "nodes listen on " + first.interBrokerSecurityProtocol());
+        SecurityProtocol protocol = first.interBrokerSecurityProtocol();
+        if (protocol != SecurityProtocol.PLAINTEXT && protocol != SecurityProtocol.SASL_PLAINTEXT)
+            throw new TestAbortedException("nodes listen on " + protocol);
         Map<Integer, Map<String, String>> ofNodes = new HashMap<>();
         ofNodes.put(OtherProcess.FIRST_CONTROLLER, ofController);
         for (KafkaConfig config : configs) {
@@ -103,6 +103,7 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
             .setTypes(Set.of(Type.KRAFT))
             .setBrokers(configs.size())
             .setControllers(1)
+            .setBrokerSecurityProtocol(protocol)
             .setBrokerListenerName(first.interBrokerListenerName())
             .setMetadataVersion(bootstrap.metadataVersion())
             .setFeatures(levels)

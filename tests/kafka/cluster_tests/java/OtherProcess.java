@@ -28,6 +28,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import javax.security.auth.login.AppConfigurationEntry;
+import javax.security.auth.login.Configuration;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import org.apache.kafka.clients.admin.Admin;
@@ -87,9 +89,9 @@ public final class OtherProcess implements ClusterInstance {
         "sasl.mechanism.controller.protocol", "PLAIN",
         "authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users", "User:" + JaasUtils.KAFKA_PLAIN_ADMIN);
-    private static final Map<String, String> USERS_OF_TEST_KIT = Map.of(
+    private static final Map<String, String> USERS_OF_TEST_KIT = new TreeMap<>(Map.of(
         JaasUtils.KAFKA_PLAIN_ADMIN, JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD,
-        JaasUtils.KAFKA_PLAIN_USER1, JaasUtils.KAFKA_PLAIN_USER1_PASSWORD);
+        JaasUtils.KAFKA_PLAIN_USER1, JaasUtils.KAFKA_PLAIN_USER1_PASSWORD));
 
     private final ClusterConfig config;
     private final Set<Integer> brokerNumbers;
@@ -173,7 +175,7 @@ public final class OtherProcess implements ClusterInstance {
         config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
         shape.put("protocol", config.brokerSecurityProtocol().name);
         shape.put("controller_protocol", config.controllerSecurityProtocol().name);
-        shape.set("users", JSON.valueToTree(USERS_OF_TEST_KIT));
+        shape.set("users", JSON.valueToTree(users()));
         shape.set("broker_ids", JSON.valueToTree(brokerNumbers));
         shape.set("controller_ids", JSON.valueToTree(controllerNumbers()));
         shape.set("config", JSON.valueToTree(all));
@@ -182,6 +184,41 @@ public final class OtherProcess implements ClusterInstance {
         shape.set("features", JSON.valueToTree(levels));
         formatted.forEach((name, value) -> shape.set(name, JSON.valueToTree(value)));
         return JSON.writeValueAsString(shape);
+    }
+
+    /** Who logs in: those whom the JAAS section of brokers names, else those of the test kit. */
+    private static Map<String, String> users() {
+        var modules = Configuration.getConfiguration()
+            .getAppConfigurationEntry(JaasUtils.KAFKA_SERVER_CONTEXT_NAME);
+        if (modules == null) return USERS_OF_TEST_KIT;
+        Map<String, String> users = new LinkedHashMap<>();
+        for (AppConfigurationEntry module : modules) {
+            Map<String, ?> options = module.getOptions();
+            if (options.containsKey("password"))
+                users.put("" + options.get("username"), "" + options.get("password"));
+            options.forEach((name, value) -> {
+                if (name.startsWith("user_")) users.put(name.substring(5), "" + value);
+            });
+        }
+        return users;
+    }
+
+    /** As the first user, by the first mechanism. */
+    @Override
+    public Map<String, Object> setClientSaslConfig(Map<String, Object> configs) {
+        Map<String, Object> all = new LinkedHashMap<>(configs);
+        if (config.brokerSecurityProtocol() == SecurityProtocol.PLAINTEXT) return all;
+        Map<String, String> set = new LinkedHashMap<>(serverProperties());
+        config.perServerOverrideProperties().values().forEach(set::putAll);
+        String mechanism = set.get("sasl.enabled.mechanisms").split(",")[0];
+        var user = users().entrySet().iterator().next();
+        String module = mechanism.equals("PLAIN") ? "plain.Plain" : "scram.Scram";
+        all.putIfAbsent("security.protocol", config.brokerSecurityProtocol().name);
+        all.putIfAbsent("sasl.mechanism", mechanism);
+        all.putIfAbsent("sasl.jaas.config", String.format(
+            "org.apache.kafka.common.security.%sLoginModule required username='%s' password='%s';",
+            module, user.getKey(), user.getValue()));
+        return all;
     }
 
     Map<String, String> serverProperties() {
