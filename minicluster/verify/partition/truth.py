@@ -141,12 +141,6 @@ class PartitionTruth:
         self.loss: Loss | None = None
         self._awaited: list[Beginning] = []  # those whose election is not in the log yet
 
-    @property
-    def may_have_lost(self) -> bool:
-        """Records are lost, or it is not yet seen whether they are."""
-        is_led = self.unclean_epoch is None or self.unclean_epoch <= self.led_epoch
-        return self.loss is not None or bool(self._awaited) or not is_led
-
     def on_event(self, event: PartitionEvent) -> Said:
         """An event of a replica."""
         self._follow(event)
