@@ -83,8 +83,8 @@ def _columns(table: str) -> Mapping[str, pa.DataType]:
     if table in TABLES:
         columns = {name: TRACE_TYPES[kind] for name, kind in TABLES[table].items()}
         return {"vt": pa.int64(), "seq": pa.int64(), **columns}
-    columns = ZNODE_COLUMNS[table].items()
-    return {name: _ZNODE_TYPES[kind] for name, kind in columns if name != "run"}
+    of_znodes = ZNODE_COLUMNS[table].items()
+    return {name: _ZNODE_TYPES[kind] for name, kind in of_znodes if name != "run"}
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
