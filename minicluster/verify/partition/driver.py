@@ -103,9 +103,8 @@ class Partitions:
         place = state.topic_id, state.partition
         if state.step.leaves_a_state:
             self._hear(self._partition(place).on_commit(state))
-        elif (
-            place in self._partitions
-        ):  # its topic is deleted, perhaps before anybody had a replica
+        elif place in self._partitions:
+            # Its topic is deleted, perhaps before anybody had a replica.
             self._note_gone(place, self._partitions[place])
 
     def on_response(self, row: Row, topic_id: str | None) -> None:
