@@ -256,9 +256,8 @@ class PartitionTruth:
             return None
         first_lost = event.leo if kept is None else kept
         candidates = self.candidates
-        if (
-            candidates is None
-        ):  # every log begins behind the partition's records: as the leader has it
+        if candidates is None:
+            # Every log begins behind the partition's records: they are as the leader has them.
             candidates = event.isr
         if event.kind == "become_leader" and candidates is not None and len(candidates) <= 1:
             return Loss(LAST, first_lost, event.leader_epoch, event.leader_epoch + 1, [event.seq])

@@ -198,9 +198,8 @@ class Tables:
         from minicluster.verify.spark.pipeline import items_of, logs_of
 
         limits = self._limits
-        if (
-            self._logs is None
-        ):  # one scan is planned for all tables, since Spark starts Python for it
+        if self._logs is None:
+            # One scan is planned for all tables, since Spark starts Python for it.
             items = items_of(self._named, limits, self._origins)
             self._logs = logs_of(self._spark, items, limits)
 
