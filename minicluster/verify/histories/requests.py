@@ -76,7 +76,7 @@ class EndedRecovery:
 
     Shapes:  leader: before the record. api, sender: of the request that wrote it; None where no
              request of the trace names its offset. leader_waits: the leader never learned
-             the outcome of an AlterPartition.
+             the outcome of an AlterPartition about it.
     """
 
     leader: int
@@ -305,10 +305,12 @@ def ended_recoveries(run: TracedRun, judge: Judge) -> None:
     """Each record that makes a partition RECOVERED, with the request that wrote it."""
     # A controller that resigns rejects what it has appended, and the next one may commit it.
     waiting = {
-        row["src"]
+        (row["src"], _topic_key(topic), partition["partitionIndex"])
         for row in run.rows("rpc")
         if row["api"] == "AlterPartition"
         and (row["resp_seq"] is None or row["error"] == "NOT_CONTROLLER")
+        for topic in each(body(row["request"]), "topics")
+        for partition in each(topic, "partitions")
     }
     for states in run.timeline.by_offset.values():
         for state in states:
@@ -318,10 +320,14 @@ def ended_recoveries(run: TracedRun, judge: Judge) -> None:
                 continue
             wrote = run.context(writers).get(state.offset, [])
             leader = state.before.leader
+            leader_waits = any(
+                (leader, topic, state.partition) in waiting
+                for topic in (state.topic_id, state.topic)
+            )
             senders: list[tuple[str | None, int | None]] = [(by.api, by.sender) for by in wrote]
             for api, sender in senders or [(None, None)]:
                 step = EndedRecovery(
-                    leader=leader, api=api, sender=sender, leader_waits=leader in waiting
+                    leader=leader, api=api, sender=sender, leader_waits=leader_waits
                 )
                 judge.take(step, state.offset, state.topic, state.partition)
 

@@ -244,6 +244,14 @@ def c6_near_rejected_by_a_leader_that_resigned() -> RunBuilder:
     return _recovered().alter_partition(2, (2,), error="NOT_CONTROLLER")
 
 
+@breaks(only_the_leader_ends_a_recovery)
+def c6_rejected_about_another_partition() -> RunBuilder:
+    """orders-0 becomes RECOVERED; what a controller rejected as it resigned was about orders-1."""
+    other = {"partitionIndex": 1, "partitionEpoch": 0}
+    request = as_json({"brokerId": 2, "topics": [{"topicId": TOPIC_ID, "partitions": [other]}]})
+    return _recovered().alter_partition(2, (2,), error="NOT_CONTROLLER", request=request)
+
+
 @breaks(a_stale_broker_epoch_is_rejected)
 def d3_bad() -> RunBuilder:
     """Broker 1 has epoch 5, and its heartbeat with epoch 1 gets NONE."""
