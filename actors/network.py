@@ -178,7 +178,6 @@ class Network:
         """Send a request; the caller gets one ``Completion``.
 
         There is none when a link loses a packet of a request without a timeout.
-
         """
         self._next_id = number = self._next_id + 1
         home = self.endpoints.get(src)

@@ -116,12 +116,10 @@ _ON_CONFIGS = {
 }
 _CONFIGS_OF = {2: TOPIC, 4: CLUSTER, 8: CLUSTER, 32: GROUP}  # ConfigResource.Type
 _COORDINATORS_OF = {0: GROUP, 1: TRANSACTIONAL_ID}  # FindCoordinatorRequest.CoordinatorType
-_BY_BROKERS = ("DescribeAcls", "DescribeClientQuotas", "DescribeUserScramCredentials")
-_FORWARDED = (
-    {*_ON_THE_CLUSTER, "CreateTopics", "CreatePartitions", "DeleteTopics", "AlterConfigs",
-     "IncrementalAlterConfigs"}
-    .difference(_BY_BROKERS)
-)  # fmt: skip
+_BY_BROKERS = {"DescribeAcls", "DescribeClientQuotas", "DescribeUserScramCredentials"}
+_ABOUT_TOPICS = {"CreateTopics", "CreatePartitions", "DeleteTopics"}
+_ALTER_CONFIGS = {"AlterConfigs", "IncrementalAlterConfigs"}
+_FORWARDED = {*_ON_THE_CLUSTER, *_ABOUT_TOPICS, *_ALTER_CONFIGS} - _BY_BROKERS
 _ALSO_ON_CLUSTER = ("CreateTopics", "DeleteTopics")
 _SECRETS = ("hmac", "saltedPassword", "authBytes", "requestData", "responseData")
 

@@ -85,7 +85,7 @@ class ReplicasOfPartition:
                 replica.log_epoch = _highest(replica.log_epoch, event.leader_epoch)
                 if event.maximal_isr is not None:
                     yield from self._on_append(event)
-            case "truncate":
+            case "truncate" if self.setting.is_over:  # F5 is judged at the end
                 truth = self.truth
                 self.truncations.append(
                     Truncation(

@@ -182,10 +182,6 @@ class PartitionTruth:
         while self._awaited and self._is_in_log(self._awaited[0].event):
             yield from self._on_leader(self._awaited.pop(0))
 
-    def at_end(self) -> Said:
-        """Nothing waits for the end."""
-        yield from ()
-
     # --- what replicas hold -----------------------------------------------------------------------
 
     def _follow(self, event: PartitionEvent) -> None:

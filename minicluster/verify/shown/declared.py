@@ -2,7 +2,7 @@
 
 They are SQL over tables whose names begin with ``minicluster_``: states as the histories make them
 (``states``), what clients did (``operations``), and what lies there as it is, records, traces and
-znodes (``spark.table_source``). Offsets are those of the committed metadata log, or zxids of a run
+znodes (``worker``). Offsets are those of the committed metadata log, or zxids of a run
 on ZooKeeper; times are when the record was written, or of a run's virtual clock.
 """
 

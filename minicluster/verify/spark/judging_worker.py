@@ -96,7 +96,7 @@ def judge_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Judge the runs whose rows these are.
 
-    Shapes:  rows of ``log_rows.SCHEMA``, in order -> rows of ``RESULT``.
+    Shapes:  rows of ``log_source.SCHEMA``, in order -> rows of ``RESULT``.
     """
     rules = task.every_rule
     for name, rows in by_run(batches):
