@@ -17,8 +17,8 @@ from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
 from minicluster.values import dataclass
-from minicluster.verify.histories.longest_waits import BY_LOST_REQUESTS
-from minicluster.verify.histories.waits import ISR_CHANGES
+from minicluster.verify.waits.driver import ISR_CHANGES
+from minicluster.verify.waits.liveness import BY_LOST_REQUESTS
 
 LOOK_EVERY_MS = 100
 Stuck = Callable[[Cluster], list[str]]

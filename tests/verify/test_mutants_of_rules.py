@@ -44,7 +44,7 @@ UNSEEN: dict[str, list[str]] = {
     "F2": ["never record.excuse is not None"],
     "F10": ["never passage.may_seek", "never passage.misled"],
     "F11": ["never record.excuse is not None"],
-    "G10": ["never wait.unjudged is not None"],
+    "G10": ["never line.awaited in waits.unjudged"],
     "H3": ["never read.excuse is not None"],
     "H4": ["never read.excuse is not None"],
     "H6": ["never batch.marker is not None and batch.excuse is not None"],

@@ -7,11 +7,10 @@ from pathlib import Path
 from minicluster import MiniCluster
 from minicluster.actors.play.player import play_once
 from minicluster.scenario import parse_scenario
-from minicluster.verify.rules import time
-from minicluster.verify.rules.rule import rules_in
+from minicluster.verify.waits.liveness import RULES
 from tests.verify.in_process import judged
 
-IDS = tuple(rule.id for rule in rules_in(time))
+IDS = tuple(rule.id for rule in RULES)
 UNREGISTERED = """
 name: unregistered
 cluster: {controllers: 1, brokers: 3, seed: 3}

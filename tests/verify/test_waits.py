@@ -10,34 +10,31 @@ import pytest
 
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.histories.commits import Commits
-from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject, Times
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Tally
 from minicluster.verify.promises import promises_of
-from minicluster.verify.rules import time as of_time
-from minicluster.verify.rules.rule import rules_in
+from minicluster.verify.waits.liveness import RULES, Awaited
+from minicluster.verify.waits.longest import Subject, Waits
 from minicluster.verify.whole import judge_run, read_trace
-from tests.verify.examples import time as cases
+from tests.verify.examples import liveness as cases
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder
-
-OF_TIME = rules_in(of_time)
 
 
 def tallies(run: RunBuilder, folder: Path) -> Mapping[str, Tally]:
     evidence = read_run(run.write(folder / "run"), "run")
-    judge = judge_run(evidence, OF_TIME, read_trace(evidence)[0])
+    judge = judge_run(evidence, RULES, read_trace(evidence)[0])
     assert not judge.crashes, judge.crashes
     return judge.tallies
 
 
-@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_BAD[rule.id] for rule in OF_TIME}))
+@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_BAD[rule.id] for rule in RULES}))
 def test_what_waits_too_long_is_found(rule: str, case: Case, tmp_path: Path) -> None:
     assert tallies(case(), tmp_path)[rule].findings
 
 
-@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_NEAR[rule.id] for rule in OF_TIME}))
+@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_NEAR[rule.id] for rule in RULES}))
 def test_what_ends_in_time_is_a_case_without_a_finding(
     rule: str, case: Case, tmp_path: Path
 ) -> None:
@@ -93,11 +90,10 @@ def test_a_wait_has_the_offset_that_was_committed_when_it_began(tmp_path: Path) 
 
 
 def test_of_all_waits_of_a_subject_the_longest_after_the_last_disturbance_counts() -> None:
-    times = Times(healed_ms=150, lost_requests_ended_ms=150, ended_ms=900, bounds={"G4": 100})
-    waits, change, subject = LongestWaits(times), Awaited.ISR_CHANGE_ENDED, Subject("orders", 0, 1)
+    change, subject = Awaited.ISR_CHANGE_ENDED, Subject("orders", 0, 1)
+    waits = Waits({change: 100}, {change: 150}, ended_ms=900, unjudged={})
     for since_ms, until_ms in ((100, 160), (200, 400), (500, 600)):
         waits.stretch(change, subject, since_ms, until_ms)
-    assert waits.longest == {(change, subject): 200}
-    assert waits.since_ms == {(change, subject): 200}
+    assert waits.longest[change] == {subject: (200, 200)}
     waits.stretch(change, subject, 0, 700)
-    assert waits.since_ms == {(change, subject): 150}, "from the last disturbance on"
+    assert waits.longest[change] == {subject: (550, 150)}, "from the last disturbance on"

@@ -13,7 +13,6 @@ from minicluster.verify.histories import quorum as quorum_history
 from minicluster.verify.histories import requests as requests_history
 from minicluster.verify.histories import transactions as transactions_history
 from minicluster.verify.histories import users as users_history
-from minicluster.verify.histories import waits as waits_history
 from minicluster.verify.histories import znodes as znodes_history
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.model import Evidence
@@ -29,13 +28,14 @@ from minicluster.verify.rules import (
     programs,
     quorum,
     requests,
-    time,
     topics,
     transactions,
     users,
     znodes,
 )
 from minicluster.verify.rules.rule import Rule, rules_in
+from minicluster.verify.waits import driver as waits
+from minicluster.verify.waits import liveness
 
 MODULES = (
     partitions,
@@ -49,7 +49,7 @@ MODULES = (
     clients,
     groups,
     transactions,
-    time,
+    liveness,
     programs,
     users,
     header,
@@ -64,7 +64,6 @@ _HISTORIES = (
     clients_history,
     groups_history,
     transactions_history,
-    waits_history,
     programs_history,
     users_history,
     header_history,
@@ -91,5 +90,6 @@ ON_ZOOKEEPER = tuple(
 )
 HISTORIES: tuple[History, ...] = (
     partition.HISTORY,
+    waits.HISTORY,
     *(history for module in _HISTORIES for history in histories_in(module)),
 )

@@ -1,4 +1,4 @@
-"""Examples of the rules in `time.py`.
+"""Examples of the rules in `liveness.py`.
 
 Every run is healed at 0 ms and ends at 1,000 ms; each promise has a bound of 500 ms.
 """
