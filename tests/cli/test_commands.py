@@ -33,6 +33,7 @@ steps:
   - {do: elect, election_type: PREFERRED, partitions: orders-0}
 """
 LATE = STORY.replace("kill", "pause").replace("within: 30s", "within: 1s")
+VERIFY = ("verify", "--engine", "process")
 WORDS = {str(verdict) for verdict in Verdict}
 
 
@@ -134,10 +135,10 @@ class TestRun:
         assert "but" not in printed.err, "told once, by the report"
 
 
-@pytest.mark.spark
 class TestVerify:
     """``minicluster verify``."""
 
+    @pytest.mark.spark
     def test_several_paths_give_one_report_and_the_gravest_word_wins(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
@@ -167,7 +168,7 @@ class TestVerify:
             "cluster/controller-101/__cluster_metadata-0/"
             "00000000000000000203-0000000002.checkpoint",
         )
-        printed = minicluster(capfd, "verify", *(LOGS / form for form in forms), "--format", "json")
+        printed = minicluster(capfd, *VERIFY, *(LOGS / form for form in forms), "--format", "json")
         report = json.loads(printed.out)
         check_form(report)
         assert (printed.code, report["verdict"]) == (0, "valid")
@@ -186,21 +187,21 @@ class TestVerify:
     def test_where_no_rule_has_a_case_the_verdict_is_unknown(
         self, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        printed = minicluster(capfd, "verify", LOGS / "smoke/controller-1/bootstrap.checkpoint")
+        printed = minicluster(capfd, *VERIFY, LOGS / "smoke/controller-1/bootstrap.checkpoint")
         assert printed.code == 2
         assert "unknown because no rule had a case" in printed.out
 
     def test_for_people_it_prints_how_much_was_looked_at(
         self, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        printed = minicluster(capfd, "verify", LOGS / "smoke")
+        printed = minicluster(capfd, *VERIFY, LOGS / "smoke")
         assert printed.code == 0
         [line] = printed.out.splitlines()
         assert re.match(
             r"VALID \d+ rules checked [\d,]+ times, none broken; .* \(--rules shows each\)$", line
         )
 
-        printed = minicluster(capfd, "verify", LOGS / "smoke", "--rules")
+        printed = minicluster(capfd, *VERIFY, LOGS / "smoke", "--rules")
         assert printed.out.startswith("VALID")
         assert re.search(r"^ *E11 +valid +\d+ ", printed.out, re.M)
 
@@ -209,7 +210,7 @@ class TestVerify:
     ) -> None:
         good = play(tmp_path)
         bad = play(tmp_path, STORY.replace("exercises", "faults: [S26]\nexercises"))
-        printed = minicluster(capfd, "verify", good, bad)
+        printed = minicluster(capfd, *VERIFY, good, bad)
         assert printed.code == 1
         shown = re.findall(r"^ *([A-Z]\d+) +(\w+) +[\d,]+ ", printed.out, re.M)
         assert shown == [("E40", "invalid")]
@@ -227,7 +228,7 @@ class TestVerify:
         damaged.write_bytes(
             content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
         )
-        printed = minicluster(capfd, "verify", torn, damaged, "--format", "json")
+        printed = minicluster(capfd, *VERIFY, torn, damaged, "--format", "json")
         assert printed.code == 2
         report = json.loads(printed.out)
         check_form(report)
@@ -240,11 +241,12 @@ class TestVerify:
         assert (names[1], "unknown") in by_run and (names[1], "valid") not in by_run
         assert any("torn" in note for note in report["runs"][0]["notes"])
 
-        printed = minicluster(capfd, "verify", damaged)
+        printed = minicluster(capfd, *VERIFY, damaged)
         assert printed.code == 2
         reasons = [line for line in printed.out.splitlines() if "unknown because" in line]
         assert len(reasons) == 1 and "damaged at byte" in reasons[0], "one reason, one line"
 
+    @pytest.mark.spark
     def test_a_campaign_leaves_a_report_in_every_run(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
@@ -256,12 +258,6 @@ class TestVerify:
         report = json.loads((folder / "report.json").read_text())
         assert [run["name"] for run in report["runs"]] == [folder.name]
         assert (folder / "report.html").read_text().startswith("<!doctype html>")
-
-    def test_a_process_of_its_own_prints_json_and_nothing_else(self) -> None:
-        done = process("verify", LOGS / "smoke", "--format", "json")
-        assert done.returncode == 0, done.stderr
-        check_form(json.loads(done.stdout))
-        assert done.stderr == ""
 
 
 def check_form(report: dict[str, Any]) -> None:

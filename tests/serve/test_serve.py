@@ -100,7 +100,6 @@ def produce(servers: str, topic: str, values: list[str]) -> list[int]:
     return sorted(offsets)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("runtime", [(), ("--simulated",)], ids=["threads", "simulated"])
 def test_a_client_survives_the_leader_that_a_user_kills(
     tmp_path: Path, runtime: tuple[str, ...]
@@ -127,7 +126,7 @@ def test_a_client_survives_the_leader_that_a_user_kills(
     steps = [step.get("do") for step in header["scenario"]["steps"]]
     assert steps == ["create_topic", "kill", None, "restart"]
     assert not (tmp_path / "ready.json").exists()
-    assert verify(run).valid
+    assert verify(run, engine="process").valid
 
 
 def test_a_scenario_that_does_not_go_as_written_is_1_and_the_cluster_goes_on(

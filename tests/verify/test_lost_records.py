@@ -1,6 +1,6 @@
 """Acknowledged records that are gone, and the exemptions of the rules about them, in played runs.
 
-All runs are judged in one job. The tests read verdicts, cases, reasons and headlines alone.
+The tests read verdicts, cases, reasons and headlines alone.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from minicluster.errors import counted
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.verify import LiveJudge, Report, Verdict, verify
 from minicluster.verify.reporting.causes import Chains
-
-pytestmark = pytest.mark.spark
 
 LOST = 39
 ABOUT_RECORDS = ("F1", "F2", "F4", "F5", "F9")
@@ -138,7 +136,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
             cluster.save(runs / name)
     played = play(appends_nothing(), runs=runs)
     paths = [*(runs / name for name in STORIES), played.path]
-    return dict(zip((*STORIES, "scenario"), verify(*paths).each, strict=True))
+    return dict(zip((*STORIES, "scenario"), verify(*paths, engine="process").each, strict=True))
 
 
 def appends_nothing() -> Scenario:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,49 +19,59 @@ from tests.verify.handwritten.log import change, cluster
 
 pytestmark = pytest.mark.spark
 
+_LOG = Path(__file__).parents[2] / "tests/data/kafka-logs/smoke"
 _SCRIPT = """
-import os, sys
-from minicluster.verify import verify
-from minicluster.verify.spark import jvm, session
-print(verify(sys.argv[1], rules=["E10"]).verdict)
-print(sorted(name for name in os.environ if name.startswith("PYSPARK_GATEWAY")))
+import os
+from minicluster.cli import run
+from minicluster.verify import verify, views
+from minicluster.verify.spark import session
+code = run(["verify", "logs/smoke", "--format", "json"])
+print(code, [name for name in os.environ if name.startswith("PYSPARK_GATEWAY")])
 print(session._jvm._process.pid)
 spark = session.spark_session()  # the one that judged
 java = spark.sparkContext._jvm.System
 print(java.getProperty("java.io.tmpdir") == str(session._jvm.folder))
-print(spark.sql("select 1").count(), verify(sys.argv[1], rules=["E10"]).verdict)
+print(verify("logs/smoke", rules=["E10"]).verdict)
+views(spark, "logs/smoke")["records"].write.parquet("records.parquet")
+kraft = spark.read.format("kraft").load("logs/smoke")
+print(kraft.count(), spark.read.parquet("records.parquet").count())
 """
 
 
-@pytest.fixture
-def report(tmp_path: Path) -> list[str]:
-    """The output of a process that finds no Java and no shell."""
-    log = cluster().write(tmp_path / "log")
+def test_a_process_needs_no_java_on_the_path_and_works_in_the_users_folder(tmp_path: Path) -> None:
+    """It finds neither Java nor bash, whose scripts start Spark otherwise.
+
+    Java's own working folder is removed at the end.
+    """
+    home, path = tmp_path / "home", tmp_path / "path"
+    shutil.copytree(_LOG, home / "logs" / "smoke")
+    path.mkdir()
+    for name in ("chmod", "sh"):  # Hadoop writes files with one, Spark looks Python up by the other
+        (path / name).symlink_to(str(shutil.which(name)))
     environment = {
         name: value
         for name, value in os.environ.items()
         if name not in ("JAVA_HOME", "SPARK_HOME") and not name.startswith("PYSPARK")
     }
-    nowhere = {"PATH": str(tmp_path / "empty")}
-    out = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, str(log)],
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
         capture_output=True,
         text=True,
-        env=environment | nowhere,
-        cwd=Path(__file__).parents[2],
+        env=environment | {"PATH": str(path)},
+        cwd=home,
+        timeout=300,
     )
-    assert out.returncode == 0, out.stderr
-    assert out.stderr == ""
-    return out.stdout.splitlines()
 
-
-def test_spark_needs_no_java_on_the_path(report: list[str]) -> None:
-    verdict, inherited, pid, unpacks_in_its_folder, queried = report
-
-    assert (verdict, queried) == ("valid", "1 valid")
-    assert unpacks_in_its_folder == "True"  # libraries, which a Java that is killed leaves behind
-    assert inherited == "[]"  # a child of that process would else join its JVM
+    assert (done.returncode, done.stderr) == (0, "")
+    *printed, inherited, pid, unpacks_in_its_folder, verdict, rows = done.stdout.splitlines()
+    assert json.loads("\n".join(printed))["verdict"] == verdict == "valid"
+    assert inherited == "0 []"  # a child of that process would else join its JVM
     assert not Path(f"/proc/{pid}").exists()
+    assert unpacks_in_its_folder == "True"  # libraries, which a Java that is killed leaves behind
+    read, exported = map(int, rows.split())
+    assert read >= exported > 0  # kraft has the snapshots as well
+    assert list(home.glob("records.parquet/*.parquet"))
+    assert {file.name for file in home.iterdir()} == {"logs", "records.parquet"}
 
 
 def test_a_call_that_is_cut_off_prints_no_traceback_of_py4j(
