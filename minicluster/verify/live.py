@@ -25,7 +25,6 @@ from minicluster.verify.model import FROM_ELR, Finding
 from minicluster.verify.partition.driver import GONE_MAX, Partitions
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.setting import Setting
-from minicluster.verify.partition.topic_names import SERVED
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
@@ -110,8 +109,7 @@ class LiveJudge:
     def on_response(self, rows: Iterable[Row]) -> list[Finding]:
         """A response to a client leaves: its rows of ``client_record``."""
         for row in rows:
-            if row["f"] in SERVED:
-                self._partitions.on_response(row, row["topic_id"])
+            self._partitions.on_response(row)
         return self._new()
 
     def end(self, now_ms: int = 0) -> list[Finding]:

@@ -20,7 +20,6 @@ from minicluster.verify.histories import (
     topics,
 )
 from minicluster.verify.live import LiveJudge, LiveZnodeJudge
-from minicluster.verify.partition.topic_names import TopicNames
 from minicluster.verify.rules.every import RULES
 from tests.verify.handwritten.run import RunBuilder
 
@@ -70,7 +69,6 @@ def play_rows(
         "raft_event": live.on_raft_event,
         "client_record": lambda row: live.on_response([row]),
     }
-    names = TopicNames(run.rows["partition_event"])
     rows = [(row["seq"], table, row) for table in events for row in run.rows[table]]
     marks = [row["offset"] for row in run.rows["raft_event"] if row["kind"] == "hw"]
     uncommitted = deque(run.log.batches if batches is None else batches)
@@ -84,9 +82,7 @@ def play_rows(
     for _, table, row in sorted(rows, key=lambda one: one[0]):
         if table == "raft_event" and row["kind"] == "hw":
             commit(row["offset"] or 0)
-        if table == "client_record":
-            row = row | {"topic_id": names.id_in(row)}
-        elif table == "partition_event" and row["leo"] is None:  # the run is not about it
+        if table == "partition_event" and row["leo"] is None:  # the run is not about it
             row = row | {"leo": 0}
         events[table](row)
     commit(inf)

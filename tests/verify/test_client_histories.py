@@ -11,8 +11,6 @@ from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.judging import Tally
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.whole import judge_whole
-from tests.verify.examples import clients as cases
-from tests.verify.examples import served
 from tests.verify.examples.groups import f10_bad
 from tests.verify.handwritten.clients import client, leads, sent
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
@@ -58,38 +56,6 @@ def test_a_group_whose_offset_another_client_sets_may_leave_records_out(
     assert (sought.findings, sought.looked_at, sum(sought.exempt.values())) == ([], 0, 1)
     of_another = client(f10_bad(), kind, group_id="h", offset=3, connection=5)
     assert len(tally_of("F10", of_another, tmp_path / "another").findings) == 1
-
-
-OTHER = "AAAAAAAAAAAAAAAAAACryg"
-
-
-def test_a_name_that_two_topics_had_is_the_one_that_the_broker_had_by_then(tmp_path: Path) -> None:
-    def after_another(broker: int) -> RunBuilder:
-        again = plain_run()
-        again.partition("become_leader", topic_id=OTHER, broker=broker, leo=0)
-        for table in ("partition_event", "client_record"):
-            later = ({**row, "seq": row["seq"] + 1} for row in served.f6_bad().rows[table])
-            again.rows[table] += later
-        return again
-
-    def found(run: RunBuilder, name: str) -> int:
-        return len(tally_of("F6", run, tmp_path / name).findings)
-
-    assert found(served.f6_bad(), "one") == 1
-    assert found(after_another(1), "the later one of broker 1") == 1
-    assert found(after_another(2), "another broker is behind") == 1
-    of_none = served.f6_bad()
-    for row in of_none.rows["partition_event"]:
-        row["broker"] = 2
-    assert found(of_none, "none") == 0
-
-
-def test_a_row_without_an_id_is_of_no_topic_where_several_had_the_name(tmp_path: Path) -> None:
-    """A trace of an earlier recorder does not say which, and the newest need not be the one."""
-    run = cases.f9_made_again()
-    for row in run.rows["client_record"]:
-        row["topic_id"] = None
-    assert tally_of("F9", run, tmp_path / "run").findings == []
 
 
 @pytest.mark.parametrize("fetch_first", [True, False])

@@ -34,7 +34,6 @@ from typing import Any
 
 from minicluster.values import dataclass
 from minicluster.verify.histories.clients import (
-    Place,
     Received,
     last_leaders,
     received,
@@ -43,6 +42,7 @@ from minicluster.verify.histories.clients import (
 from minicluster.verify.histories.coordinator_losses import group_losses
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
+from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import topic_names
 
 NO_OFFSET = -1

@@ -30,7 +30,6 @@ from typing import Any
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run_header import ProgramLife
 from minicluster.verify.histories.clients import (
-    Place,
     Received,
     acknowledged,
     last_leaders,
@@ -41,6 +40,7 @@ from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.histories.transactions import COMMIT, producer_batches
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.driver import losses
+from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import topic_names
 
 GroupPlace = tuple[str, str, int]  # group, topic id, partition
@@ -316,8 +316,7 @@ def records_passed_by_groups(run: TracedRun, judge: Judge) -> None:
             passed[place].append((group, shown[-1], known.by_group[group, *place]))
     who, given = _who_passed(known), _given_too_much(run, known)
     in_transactions = _not_committed(run)
-    for record in acknowledged(run) if passed else ():
-        place = record.topic_id, record.partition
+    for place, record in acknowledged(run) if passed else ():
         leader = leaders.get(place)
         if leader is None or leader.log.at(record.offset) is None:
             continue  # it is gone, which is F1's
@@ -339,7 +338,7 @@ def records_passed_by_groups(run: TracedRun, judge: Judge) -> None:
                 by=next((one for at, one in who[group, *place] if at > offset), "a program"),
                 excuse=record.excuse,
             )
-            judge.take(step, -1, record.topic or "", record.partition, record.seq)
+            judge.take(step, -1, record.topic, record.part, record.seq)
 
 
 def _is_in(ranges: list[tuple[int, int]], offset: int) -> bool:
@@ -491,8 +490,7 @@ def lags_of_groups(run: TracedRun, judge: Judge) -> None:
     in_transactions = _not_committed(run)
     records: dict[Place, list[tuple[int, int]]] = defaultdict(list)  # offset, when acknowledged
     times = _Moments(run)
-    for record in acknowledged(run):
-        place = record.topic_id, record.partition
+    for place, record in acknowledged(run):
         if record.excuse is None and not in_transactions.covers(place, record.offset):
             records[place].append((record.offset, times.of(record.seq)))
     names = run.context(topic_names)

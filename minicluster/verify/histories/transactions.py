@@ -26,7 +26,6 @@ from typing import Any
 
 from minicluster.values import dataclass
 from minicluster.verify.histories.clients import (
-    Place,
     Received,
     last_leaders,
     received,
@@ -37,6 +36,7 @@ from minicluster.verify.histories.groups import offsets_of_groups
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.driver import losses
+from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import topic_names
 from minicluster.verify.partition.truth import ALWAYS_LOST
 
@@ -79,7 +79,7 @@ def producer_batches(run: TracedRun) -> list[ProducerBatch]:
     by_producer: dict[Any, list[Row]] = defaultdict(list)
     for row in run.rows("log_batch"):
         leader = leaders.get((row["topic_id"], row["part"]))
-        if leader is not None and leader.broker == row["broker"]:
+        if leader is not None and leader.election.broker == row["broker"]:
             by_producer[row["topic_id"], row["part"], row["producer_id"]].append(row)
     batches = []
     for (topic_id, part, _), rows in by_producer.items():

@@ -7,9 +7,10 @@ all that bounds its folds. They know the truth of their partition, and nothing o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
-from itertools import chain, groupby
+from itertools import groupby
+from math import inf
 from operator import itemgetter
 from typing import Any
 
@@ -19,19 +20,19 @@ from minicluster.verify.histories.replica_logs import logs_at_end
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
-from minicluster.verify.partition import isr, logs, replicas, served, truth
-from minicluster.verify.partition.event import PartitionEvent, Place, Response
+from minicluster.verify.partition import clients, isr, logs, replicas, served, truth
+from minicluster.verify.partition.clients import ClientsOfPartition
+from minicluster.verify.partition.event import SERVED, PartitionEvent, Place, Response
 from minicluster.verify.partition.isr import IsrOfPartition
 from minicluster.verify.partition.logs import AtEnd, LogsOfPartition
 from minicluster.verify.partition.replicas import ReplicasOfPartition
 from minicluster.verify.partition.served import ServedOfPartition
 from minicluster.verify.partition.setting import Setting, SettingOfRun
-from minicluster.verify.partition.topic_names import SERVED, topic_names
 from minicluster.verify.partition.truth import ALWAYS_LOST, CLEANED, NO_EPOCH, Loss, PartitionTruth
 from minicluster.verify.rules.rule import Rule, Said, rules_in
 
-MODULES = (truth, isr, replicas, served, logs)
-OF_TRUTH, OF_ISR, OF_REPLICAS, OF_SERVED, OF_LOGS = map(rules_in, MODULES)
+MODULES = (truth, isr, replicas, served, logs, clients)
+OF_TRUTH, OF_ISR, OF_REPLICAS, OF_SERVED, OF_LOGS, OF_CLIENTS = map(rules_in, MODULES)
 
 GONE_MAX = 1_000
 """Partitions without a replica that are kept while a cluster runs: a broker may bring one back, and
@@ -51,7 +52,9 @@ class Partition:
         self.isr = IsrOfPartition(setting)
         self.replicas = ReplicasOfPartition(setting, self.truth)
         self.served = ServedOfPartition()
-        self.logs = LogsOfPartition() if setting.is_over else None  # all marks of all replicas
+        # They keep all marks of all replicas, and all that clients know.
+        self.logs = LogsOfPartition() if setting.is_over else None
+        self.clients = ClientsOfPartition() if setting.is_over else None
 
     def on_event(self, event: PartitionEvent) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
         """An event of a replica; the truth comes first, which others read."""
@@ -61,6 +64,8 @@ class Partition:
         yield self.served.on_event(event), OF_SERVED
         if self.logs is not None:
             yield self.logs.on_event(event), OF_LOGS
+        if self.clients is not None:
+            yield self.clients.on_event(event), OF_CLIENTS
 
     def on_commit(self, state: CommittedPartition) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
         """A record about the partition is committed."""
@@ -72,17 +77,34 @@ class Partition:
         yield self.isr.at_end(), OF_ISR
         yield self.replicas.at_end(), OF_REPLICAS
 
+    def on_logs(
+        self, known: AtEnd, offsets: Iterable[list[Row]]
+    ) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
+        """The run is over: the records of all logs, rows of ``replica_log`` by offset."""
+        if self.logs is None or self.clients is None:
+            return
+        self.logs.on_logs(known)
+        self.clients.on_logs(known)
+        for rows in offsets:
+            yield self.logs.on_offset(rows), OF_LOGS
+            yield self.clients.on_offset(rows), OF_CLIENTS
+        yield self.logs.at_end(), OF_LOGS
+        yield self.clients.at_end(), OF_CLIENTS
+
 
 class Partitions:
     """All partitions of a cluster, or of a run.
 
-    Shapes:  gone_max: how many without a replica are kept; None: all, as of a run that has ended.
+    Shapes:  by_place: the partitions, by topic id and number. gone_max: how many without a replica
+             are kept; None: all, as of a run that has ended.
     """
 
     def __init__(self, judge: Judge, setting: Setting, *, gone_max: int | None = None) -> None:
+        self.by_place: dict[Place, Partition] = {}
         self._judge, self._setting, self._gone_max = judge, setting, gone_max
-        self._partitions: dict[Place, Partition] = {}
         self._gone: dict[Place, None] = {}  # those without a replica, in order
+        self._ids: dict[tuple[str, int], str] = {}  # of the topic that acknowledged last, by name
+        self._numbered: dict[tuple[str, int], set[str | None]] = defaultdict(set)
 
     def on_event(self, row: Row) -> None:
         """An event of a replica, a row of ``partition_event``."""
@@ -91,6 +113,8 @@ class Partitions:
         partition = self._partition(place)
         partition.topic = event.topic
         self._hear(partition.on_event(event))
+        if event.kind == "ack":
+            self._ids[event.topic, event.part] = event.topic_id
         if event.kind != "delete":
             partition.has_replica.add(event.broker)
             self._gone.pop(place, None)
@@ -103,41 +127,69 @@ class Partitions:
         place = state.topic_id, state.partition
         if state.step.leaves_a_state:
             self._hear(self._partition(place).on_commit(state))
-        elif place in self._partitions:
+        elif place in self.by_place:
             # Its topic is deleted, perhaps before anybody had a replica.
-            self._note_gone(place, self._partitions[place])
+            self._note_gone(place, self.by_place[place])
 
-    def on_response(self, row: Row, topic_id: str | None) -> None:
-        """A response to a consumer, a row of ``client_record``."""
-        partition = None if topic_id is None else self._partitions.get((topic_id, row["part"]))
-        if partition is not None:
+    def on_response(self, row: Row) -> None:
+        """A response to a client about a partition, a row of ``client_record``."""
+        partition = self.by_place.get((row["topic_id"], row["part"]))
+        if partition is None:
+            return
+        if row["f"] in SERVED:
             said = partition.served.on_response(Response(row, partition.topic))
             self._hear(iter([(said, OF_SERVED)]))
+        if partition.clients is not None:
+            said = partition.clients.on_response(row, partition.topic)
+            self._hear(iter([(said, OF_CLIENTS)]))
 
-    def on_records(self, place: Place, known: AtEnd, offsets: Iterable[list[Row]]) -> None:
-        """The records of all logs of a partition, rows of ``replica_log`` by offset."""
-        logs = self._partition(place).logs
-        if logs is not None:
-            self._hear(iter([(logs.on_records(known, offsets), OF_LOGS)]))
+    def on_own_client(self, row: Row) -> None:
+        """The cluster's own client has done something, a row of ``history``.
+
+        It names the topic: the partition's last acknowledgement has the id of the topic that had
+        the name.
+        """
+        if row["f"] != "send":
+            return
+        place = row["topic"], row["part"]
+        # A value that a test has chosen may be that of several records.
+        if row["idempotent"] and row["value"] == own_value(*place, row["op_id"]):
+            self._numbered[place].add(row["value"])
+        topic_id = self._ids.get(place)
+        partition = None if topic_id is None else self.by_place.get((topic_id, row["part"]))
+        if partition is not None and partition.clients is not None:
+            self._hear(iter([(partition.clients.on_own_client(row), OF_CLIENTS)]))
 
     def at_end(self) -> None:
         """The run has ended."""
-        for partition in self._partitions.values():
+        for partition in self.by_place.values():
             self._hear(partition.at_end())
+
+    def on_logs(self, place: Place, known: AtEnd, offsets: Iterable[list[Row]]) -> None:
+        """The records of all logs of a partition, rows of ``replica_log`` by offset."""
+        partition = self._partition(place)
+        known.numbered = self._numbered[partition.topic, place[1]]
+        self._hear(partition.on_logs(known, offsets))
+
+    @property
+    def clients(self) -> Mapping[Place, ClientsOfPartition]:
+        """What clients know of each partition of a run that has ended."""
+        folds = ((place, partition.clients) for place, partition in self.by_place.items())
+        return {place: clients for place, clients in folds if clients is not None}
 
     @property
     def losses(self) -> Losses:
         """What each partition has lost, if it has."""
         return {
             place: partition.truth.loss
-            for place, partition in self._partitions.items()
+            for place, partition in self.by_place.items()
             if partition.truth.loss is not None
         }
 
     def _partition(self, place: Place) -> Partition:
-        partition = self._partitions.get(place)
+        partition = self.by_place.get(place)
         if partition is None:
-            partition = self._partitions[place] = Partition(self._setting)
+            partition = self.by_place[place] = Partition(self._setting)
         return partition
 
     def _note_gone(self, place: Place, partition: Partition) -> None:
@@ -147,7 +199,7 @@ class Partitions:
         if self._gone_max is not None and len(self._gone) > self._gone_max:
             oldest = next(iter(self._gone))
             del self._gone[oldest]
-            self._hear(self._partitions.pop(oldest).at_end())
+            self._hear(self.by_place.pop(oldest).at_end())
 
     def _hear(self, several: Iterator[tuple[Said, tuple[Rule, ...]]]) -> None:
         for said, rules in several:
@@ -159,16 +211,17 @@ class Partitions:
 
 def judge_partitions(run: TracedRun, judge: Judge) -> None:
     """Judge the partitions of a run that has ended."""
-    partitions = _folded(run, judge)
-    run.provide(losses, _losses(run, partitions))
-    partitions.at_end()
-    if judge.asks(OF_LOGS):
-        _take_logs(run, partitions)
+    run.provide(ended_partitions, _folded(run, judge))
+
+
+def ended_partitions(run: TracedRun) -> Partitions:
+    """Context: all partitions of a run that has ended."""
+    return _folded(run, Judge("", ()))
 
 
 def losses(run: TracedRun) -> Losses:
     """Context: by topic id and partition, what a run has lost, or what nobody can know of it."""
-    return _losses(run, _folded(run, Judge("", ())))
+    return _losses(run, run.context(ended_partitions))
 
 
 def _losses(run: TracedRun, partitions: Partitions) -> Losses:
@@ -178,60 +231,59 @@ def _losses(run: TracedRun, partitions: Partitions) -> Losses:
 
 def _folded(run: TracedRun, judge: Judge) -> Partitions:
     partitions = Partitions(judge, SettingOfRun(run))
-    names = run.context(topic_names)
-    for _, rank, what in _in_order(run):
-        if rank == _RESPONSE:
-            partitions.on_response(what, names.id_in(what))
-        elif rank == _EVENT:
-            partitions.on_event(what)
-        else:
-            partitions.on_commit(what)
+    take: Mapping[int, Callable[[Any], None]] = {
+        _RESPONSE: partitions.on_response,
+        _EVENT: partitions.on_event,
+        _COMMIT: partitions.on_commit,
+        _OWN_CLIENT: partitions.on_own_client,
+    }
+    for _, kind, what in _in_order(run):
+        take[kind](what)
+    partitions.at_end()
+    _take_logs(run, partitions)
     return partitions
 
 
+_RESPONSE, _EVENT, _COMMIT, _OWN_CLIENT = range(4)
+
+
+def _in_order(run: TracedRun) -> Iterator[tuple[float, int, Any]]:
+    """What there is of partitions by its events, and of one event in this order."""
+    responses = ((row["seq"], _RESPONSE, row) for row in run.rows("client_record"))
+    events = ((row["seq"], _EVENT, row) for row in run.rows("partition_event"))
+    commits = ((seq, _COMMIT, state) for seq, state in commits_of_partitions(run))
+    own = (
+        (inf if row["complete_seq"] is None else row["complete_seq"], _OWN_CLIENT, row)
+        for row in run.rows("history", by="complete_seq")
+    )
+    return merge(responses, events, commits, own, key=itemgetter(0, 1))
+
+
 def _take_logs(run: TracedRun, partitions: Partitions) -> None:
-    """Read the logs as they lie on disk."""
-    lost = run.context(losses)
+    """Read the logs as they lie on disk; partitions of which no log has a record come last."""
+    lost = _losses(run, partitions)
     processes: dict[Place, dict[int, str | None]] = defaultdict(dict)
-    numbered: dict[tuple[str, int], set[str | None]] = defaultdict(set)
     for log in run.context(logs_at_end):
         processes[log.topic_id, log.partition][log.broker] = log.incarnation
-    for row in run.rows("history"):
-        own = own_value(row["topic"], row["part"], row["op_id"])
-        # A value that a test has chosen may be that of several records.
-        if row["f"] == "send" and row["idempotent"] and row["value"] == own:
-            numbered[row["topic"], row["part"]].add(own)
+
+    def known(place: Place) -> AtEnd:
+        states = run.timeline.partitions.get(place)
+        return AtEnd(lost.get(place), states[-1] if states else None, processes[place])
+
+    without_records = dict.fromkeys(partitions.by_place)
     by_place = groupby(
         run.by_record("replica_log"), lambda rows: (rows[0]["topic_id"], rows[0]["part"])
     )
     for place, offsets in by_place:
-        states = run.timeline.partitions.get(place)
-        first = next(offsets)
-        known = AtEnd(
-            loss=lost.get(place),
-            state=states[-1] if states else None,
-            processes=processes[place],
-            numbered=numbered[first[0]["topic"], place[1]],
-        )
-        partitions.on_records(place, known, chain([first], offsets))
-
-
-_RESPONSE, _EVENT, _COMMIT = range(3)
-
-
-def _in_order(run: TracedRun) -> Iterator[tuple[int, int, Any]]:
-    """Responses, events of replicas, commits of partitions: by their events, and in this order."""
-    responses = (
-        (row["seq"], _RESPONSE, row) for row in run.rows("client_record") if row["f"] in SERVED
-    )
-    events = ((row["seq"], _EVENT, row) for row in run.rows("partition_event"))
-    commits = ((seq, _COMMIT, state) for seq, state in commits_of_partitions(run))
-    return merge(responses, events, commits, key=itemgetter(0, 1))
+        partitions.on_logs(place, known(place), offsets)
+        without_records.pop(place, None)
+    for place in without_records:
+        partitions.on_logs(place, known(place), ())
 
 
 HISTORY = History(
     yields=(),
     reads=("client_record", "history", "partition_event", "publish", "raft_event", "replica_log"),
     fold=judge_partitions,
-    rules=(*OF_TRUTH, *OF_ISR, *OF_REPLICAS, *OF_SERVED, *OF_LOGS),
+    rules=(*OF_TRUTH, *OF_ISR, *OF_REPLICAS, *OF_SERVED, *OF_LOGS, *OF_CLIENTS),
 )

@@ -13,6 +13,7 @@ from minicluster.verify.histories.traced_run import Row
 
 Ids = tuple[int, ...]
 Place = tuple[str, int]  # topic id as the trace has it, partition
+SERVED = ("fetch", "list", "read")  # what a broker responds out of a replica
 _NOWHERE = -1  # log end and leader epoch of a follower that has not fetched
 
 

@@ -108,6 +108,10 @@ class LogsOfPartition:
         self._marks: dict[int, array[int]] = defaultdict(lambda: array("q"))
         self._led: dict[tuple[int, int], int] = {}  # leader and epoch -> its high watermark
         self._ends: dict[tuple[int, str | None], int] = {}  # broker and process -> its log end
+        self._known = AtEnd(None, None, {})
+        self._compared: Compared | None = None
+        self._epochs: dict[tuple[int, str, int], int] = {}  # by log, of the record before
+        self._copies: dict[tuple[int, int, str | None], list[HeldRecord]] = defaultdict(list)
 
     def on_event(self, event: PartitionEvent) -> Said:
         """An event of a replica."""
@@ -120,26 +124,30 @@ class LogsOfPartition:
             self._ends[event.broker, event.incarnation] = event.leo
         yield from ()
 
-    def on_records(self, known: AtEnd, offsets: Iterable[list[Row]]) -> Said:
-        """The records of all logs, those of each offset together, in order."""
-        compared = self._compared(known)
-        epochs: dict[tuple[int, str, int], int] = {}  # by log, of the record before
-        copies: dict[tuple[int, int, str | None], list[HeldRecord]] = defaultdict(list)
-        for rows in offsets:
-            records = [HeldRecord(row, known.loss) for row in rows]
-            for record in records:
-                record.is_committed = record.at_end and self._is_below_its_mark(record)
-                log = record.broker, record.at, record.seq
-                yield from leader_epochs_do_not_decrease_along_a_log(record, epochs.get(log))
-                epochs[log] = record.leader_epoch
-                if record.at_end and record.value in known.numbered:
-                    copies[record.broker, record.seq, record.value].append(record)
-            at_offset = _at_offset(records)
-            for record in records:
-                yield from replicas_do_not_diverge(record, at_offset)
-            if compared is not None and records[0].offset < compared.mark:
-                yield from self._compare(compared, known, records)
-        for several in copies.values():
+    def on_logs(self, known: AtEnd) -> None:
+        """The run is over, and the records of all logs are about to come."""
+        self._known, self._compared = known, self._compared_at(known)
+
+    def on_offset(self, rows: list[Row]) -> Said:
+        """What all logs have at the next offset."""
+        records = [HeldRecord(row, self._known.loss) for row in rows]
+        for record in records:
+            record.is_committed = record.at_end and self._is_below_its_mark(record)
+            log = record.broker, record.at, record.seq
+            yield from leader_epochs_do_not_decrease_along_a_log(record, self._epochs.get(log))
+            self._epochs[log] = record.leader_epoch
+            if record.at_end and record.value in self._known.numbered:
+                self._copies[record.broker, record.seq, record.value].append(record)
+        at_offset = _at_offset(records)
+        for record in records:
+            yield from replicas_do_not_diverge(record, at_offset)
+        compared = self._compared
+        if compared is not None and records[0].offset < compared.mark:
+            yield from self._compare(compared, records)
+
+    def at_end(self) -> Said:
+        """All logs are read."""
+        for several in self._copies.values():
             yield from a_retried_record_is_appended_once(several)
 
     def _is_below_its_mark(self, record: HeldRecord) -> bool:
@@ -147,7 +155,7 @@ class LogsOfPartition:
         place = bisect_left(self._events.get(record.broker, ()), record.seq)
         return place > 0 and record.offset < self._marks[record.broker][place - 1]
 
-    def _compared(self, known: AtEnd) -> Compared | None:
+    def _compared_at(self, known: AtEnd) -> Compared | None:
         state, processes = known.state, known.processes
         if state is None or not state.after.alive or state.after.leader not in processes:
             return None
@@ -158,12 +166,13 @@ class LogsOfPartition:
         known_ends = {member: end for member, end in ends.items() if end is not None}
         return None if mark is None else Compared(leader, mark, known_ends)
 
-    def _compare(self, compared: Compared, known: AtEnd, records: list[HeldRecord]) -> Said:
+    def _compare(self, compared: Compared, records: list[HeldRecord]) -> Said:
         """The leader's record at an offset beside those of the members of its ISR."""
+        processes = self._known.processes
         last = {
             record.broker: record
             for record in records
-            if record.at_end and known.processes.get(record.broker, ...) == record.incarnation
+            if record.at_end and processes.get(record.broker, ...) == record.incarnation
         }
         of_leader = last.get(compared.leader)
         if of_leader is not None and of_leader.value is not None:

@@ -19,7 +19,6 @@ from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
 from minicluster.verify.rules import (
     brokers,
-    clients,
     groups,
     header,
     images,
@@ -46,7 +45,6 @@ MODULES = (
     images,
     *partition.MODULES,
     requests,
-    clients,
     groups,
     transactions,
     liveness,

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.verify.histories.clients import beside_last_leaders
 from minicluster.verify.histories.traced_run import TracedRun
+from minicluster.verify.partition.clients import acknowledged_records_are_not_lost
+from minicluster.verify.partition.driver import ended_partitions
 from minicluster.verify.partition.topic_names import TopicNames, topic_names
-from minicluster.verify.rules.clients import acknowledged_records_are_not_lost
 from minicluster.verify.rules.rule import Broken, Exempt
 
 TABLES = ("client_record", "history", "partition_event", "replica_log", "raft_event", "rpc")
@@ -57,12 +57,15 @@ def client_operations(run: TracedRun) -> Iterator[Row]:
 def _judged(run: TracedRun) -> dict[Row, _Judged]:
     """Context: what F1 says of each acknowledged record, by its event and place."""
     judged: dict[Row, _Judged] = {}
-    for record, step in beside_last_leaders(run):
-        outcomes = [outcome for _, outcome in acknowledged_records_are_not_lost(step)]
-        excuse = next((outcome.why for outcome in outcomes if isinstance(outcome, Exempt)), None)
-        is_lost = any(isinstance(outcome, Broken) for outcome in outcomes)
-        key = record.seq, record.topic_id, record.partition, record.offset, record.value
-        judged[key] = is_lost, excuse
+    for (topic_id, part), clients in run.context(ended_partitions).clients.items():
+        for record in clients.known:
+            if clients.leader is None or not record.is_acknowledged:
+                continue
+            said = acknowledged_records_are_not_lost(record, clients.leader, clients)
+            outcomes = [outcome for _, outcome in said]
+            excuse = next((one.why for one in outcomes if isinstance(one, Exempt)), None)
+            is_lost = any(isinstance(outcome, Broken) for outcome in outcomes)
+            judged[record.seq, topic_id, part, record.offset, record.value] = is_lost, excuse
     return judged
 
 
@@ -73,11 +76,11 @@ def _of_responses(run: TracedRun) -> Iterator[Row]:
         operation = _KINDS.get(row["f"])
         if operation is None:
             continue
-        topic_id = names.id_in(row)
-        name = row["topic"] if topic_id is None else names.name_of(topic_id)
+        topic_id = row["topic_id"]
+        name = names.name_of(topic_id) or row["topic"]
         key = row["seq"], topic_id, row["part"], row["offset"], row["value"]
         yield (
-            row["seq"], row["vt"], _client(row), operation, name, topic_id or row["topic_id"],
+            row["seq"], row["vt"], _client(row), operation, name, topic_id,
             row["part"], row["offset"], row["value"], row["acks"],
             READ if operation == READ else _OUTCOMES["ok"], None, *judged.get(key, _NOT_JUDGED),
         )  # fmt: skip

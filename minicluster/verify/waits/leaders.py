@@ -28,7 +28,6 @@ from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.partitions import REMOVE_TOPIC
 from minicluster.verify.histories.traced_run import Row, TracedRun
 from minicluster.verify.partition.event import Place
-from minicluster.verify.partition.topic_names import topic_names
 from minicluster.verify.waits.liveness import Awaited
 from minicluster.verify.waits.longest import Rising, Subject, Waits
 
@@ -161,11 +160,12 @@ def leaders(run: TracedRun, waits: Waits) -> None:
     """Give each partition its events."""
     partitions: dict[Place, LedPartition] = {}
     answers = Answers(waits)
-    deleted, names = _deleted(run), run.context(topic_names)
+    deleted = _deleted(run)
+    ids: dict[tuple[str, int, int], str] = {}  # of the topic that a broker has under a name
     timed_out = sorted(_timed_out(run.rows("rpc")), key=itemgetter("seq"))
     for row in merge(run.rows("partition_event"), timed_out, key=itemgetter("seq")):
         broker, number = row["broker"], row["part"]
-        topic_id = names.id_in(row) or ""
+        topic_id = row["topic_id"] or ids.get((row["topic"], number, broker), "")
         if row["seq"] > deleted.get(topic_id, row["seq"]):
             continue  # brokers that have not heard of it promise nothing
         partition = partitions.get((topic_id, number))
@@ -173,6 +173,7 @@ def leaders(run: TracedRun, waits: Waits) -> None:
             if partition is None:
                 partition = LedPartition(row["topic"], number, waits, answers)
                 partitions[topic_id, number] = partition
+            ids[row["topic"], number, broker] = topic_id
             answers.until(broker, row["vt"])
             partition.on_event(row)
             continue
@@ -181,7 +182,8 @@ def leaders(run: TracedRun, waits: Waits) -> None:
             passed_ms = partition.passed_ms(broker, row["offset"], row["handle_seq"])
         if passed_ms is None:
             answers.forget(broker)
-        subject = Subject(row["topic"] or names.name_of(topic_id), number, broker)
+        topic = row["topic"] if partition is None else partition.topic
+        subject = Subject(topic, number, broker)
         answers.add(subject, passed_ms, row["vt"])
     answers.at_end()
     for (topic_id, _), partition in partitions.items():
@@ -199,7 +201,7 @@ def _timed_out(requests: Iterable[Row]) -> Iterator[dict[str, Any]]:
         if row["api"] != "Produce" or not is_complete or _MARK not in (row["response"] or ""):
             continue
         event = {"kind": _TIMED_OUT, "seq": row["resp_seq"], "vt": row["completed_ms"]}
-        event |= {"handle_seq": row["handle_seq"], "broker": row["dst"], "f": "send"}
+        event |= {"handle_seq": row["handle_seq"], "broker": row["dst"]}
         for topic in json.loads(row["response"])["responses"]:
             for part in topic["partitionResponses"]:
                 if part["errorCode"] == ErrorCode.REQUEST_TIMED_OUT and part["baseOffset"] >= 0:

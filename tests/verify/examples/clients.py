@@ -7,7 +7,7 @@ from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.rules.clients import (
+from minicluster.verify.partition.clients import (
     acknowledged_records_are_not_lost,
     clients_see_one_value_at_each_offset,
 )
@@ -40,7 +40,7 @@ def _created_again(acknowledged: int) -> RunBuilder:
     new = {"topic_id": format_uuid(OTHER_TOPIC), **EVERYBODY}
     run.partition("become_leader", leo=0, **new)
     run.partition("hw", leo=1, hw_old=0, hw_new=1, **new)
-    return sent(run, acknowledged, "a")
+    return sent(run, acknowledged, "a", topic_id=new["topic_id"])
 
 
 @breaks(acknowledged_records_are_not_lost)

@@ -552,7 +552,7 @@ def _read_by_group(*commits: tuple[int, int], sent_ms: int = 990) -> RunBuilder:
     run = _healed_run(cluster())
     run.partition("hw", seq=100, leo=5, hw_old=0, hw_new=5, **EVERYBODY)
     member = {"client_id": "c", "group_id": "g", "topic": "orders", "part": 0, "broker": 1}
-    common = {"rpc": 1, **member}
+    common = {"rpc": 1, "topic_id": TOPIC_ID, **member}
     run.row("client_record", {**common, "f": "own", "seq": 50, "resp_seq": 50})
     for at_ms, offset in commits:
         row = {**common, "f": "commit", "offset": offset}
@@ -585,8 +585,6 @@ def _topic_before(run: RunBuilder, reached: int) -> RunBuilder:
     member = {"client_id": "c", "group_id": "g", "topic": "orders", "part": 0, "broker": 1}
     row = {"rpc": 1, "f": "commit", "offset": reached, "topic_id": other, **member}
     run.row("client_record", {**row, "seq": 70, "resp_seq": 70})
-    for row in run.rows["client_record"]:
-        row["topic_id"] = row["topic_id"] or TOPIC_ID
     return run
 
 

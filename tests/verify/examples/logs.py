@@ -108,6 +108,12 @@ def f4_stopped() -> RunBuilder:
 ONE, OTHER = (own_value("orders", 0, number) for number in (1, 2))
 
 
+def _led() -> RunBuilder:
+    """Broker 1 leads, and appends three records."""
+    run = plain_run().partition("become_leader", leo=0, **EVERYBODY)
+    return run.partition("append", offset=0, leo=3, **EVERYBODY)
+
+
 def _sent(run: RunBuilder, number: int, *, idempotent: bool, value: str = "") -> RunBuilder:
     """The cluster's own client has sent a record with its number for a value, or one of a test."""
     row = {"op_id": number, "f": "send", "type": "ok", "topic": "orders", "part": 0}
@@ -118,14 +124,14 @@ def _sent(run: RunBuilder, number: int, *, idempotent: bool, value: str = "") ->
 @breaks(a_retried_record_is_appended_once)
 def f11_bad() -> RunBuilder:
     """A record of an idempotent producer is at offsets 0 and 2."""
-    run = _sent(plain_run(), 1, idempotent=True)
+    run = _sent(_led(), 1, idempotent=True)
     return run.replica_log(1, (0, ONE), (0, OTHER), (0, ONE))
 
 
 @keeps(a_retried_record_is_appended_once)
 def f11_near() -> RunBuilder:
     """A record of an idempotent producer is at offset 0, and one of another producer at 1 and 2."""
-    run = _sent(_sent(plain_run(), 1, idempotent=True), 2, idempotent=False)
+    run = _sent(_sent(_led(), 1, idempotent=True), 2, idempotent=False)
     records = (0, ONE), (0, OTHER), (0, OTHER)
     return run.replica_log(1, *records).replica_log(2, *records)
 
@@ -133,7 +139,7 @@ def f11_near() -> RunBuilder:
 @keeps(a_retried_record_is_appended_once)
 def f11_value_of_a_test() -> RunBuilder:
     """An idempotent producer has sent a record, and two to which the test gave the same value."""
-    run = _sent(plain_run(), 1, idempotent=True)
+    run = _sent(_led(), 1, idempotent=True)
     run = _sent(_sent(run, 2, idempotent=True, value="a"), 3, idempotent=True, value="a")
     return run.replica_log(1, (0, ONE), (0, "a"), (0, "a"))
 

@@ -13,7 +13,7 @@ from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_
 
 
 def client(run: RunBuilder, kind: str, **values: Any) -> RunBuilder:
-    """A row of a response of broker 1 to a client, by the topic's name."""
+    """A row of a response of broker 1 to a client, as it names topics."""
     number = run.seq + 1
     defaults = {
         "rpc": number,
@@ -23,6 +23,7 @@ def client(run: RunBuilder, kind: str, **values: Any) -> RunBuilder:
         "resp_seq": number,
         "f": kind,
         "topic": "orders",
+        "topic_id": TOPIC_ID,
         "part": 0,
     }
     return run.row("client_record", {**defaults, **values})
@@ -76,9 +77,9 @@ def later(run: RunBuilder) -> RunBuilder:
 # --- records --------------------------------------------------------------------------------------
 
 
-def sent(run: RunBuilder, offset: int, value: str, *, acks: int = -1) -> RunBuilder:
+def sent(run: RunBuilder, offset: int, value: str, *, acks: int = -1, **more: Any) -> RunBuilder:
     """A record of a client is acknowledged."""
-    return client(run, "send", offset=offset, value=value, acks=acks)
+    return client(run, "send", offset=offset, value=value, acks=acks, **more)
 
 
 def read(run: RunBuilder, offset: int, value: str, hw: int = 2, **more: Any) -> RunBuilder:
