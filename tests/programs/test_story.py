@@ -73,6 +73,19 @@ def test_a_saved_run_tells_what_its_programs_did(mini_cluster: MiniCluster, tmp_
     assert any("two WARNING shop: two is there" in line for line in logged)
 
 
+def test_a_program_is_killed_before_it_starts_again(
+    mini_cluster: MiniCluster, request: pytest.FixtureRequest
+) -> None:
+    """Both at one moment, as ``one.kill(); one.restart()`` plays them."""
+    mini_cluster.create_topic("orders")
+    one = mini_cluster.app("one", partial(service, "one"))
+    mini_cluster.run_for("5s")
+    one.kill()
+    one.restart()
+    _, text = next(sections(request.node))
+    assert in_order(("kill one", "restart one", "one was killed", "one starts again"), text)
+
+
 def test_a_failing_test_shows_the_last_part_of_the_story(
     mini_cluster: MiniCluster, request: pytest.FixtureRequest
 ) -> None:

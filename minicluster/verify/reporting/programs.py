@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from minicluster.errors import counted
@@ -21,7 +22,7 @@ _ENDED = {"ended": "ended", "failed": "died", "killed": "was killed", "cancelled
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Moment:
     """What a program did, or what it was told, at a moment; or what it has logged then."""
 
@@ -51,7 +52,8 @@ def moments_of_programs(
             *_lines(lines),
             *_rebalances(owned, senders),
             *_last_requests(last),
-        ]
+        ],
+        key=attrgetter("at_ms"),  # those of one moment stay in the order of a life
     )
 
 
