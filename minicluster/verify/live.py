@@ -18,7 +18,6 @@ from minicluster.protocol.uuids import parse_uuid
 from minicluster.rules import Rules
 from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.histories.timeline import CommittedPartition, CommittedStates
-from minicluster.verify.histories.znodes import ZnodeLog
 from minicluster.verify.judging import Judge
 from minicluster.verify.log_fold import LogFold
 from minicluster.verify.model import FROM_ELR, Finding
@@ -28,6 +27,7 @@ from minicluster.verify.partition.setting import Setting
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
+from minicluster.verify.znodes import ZnodeLog
 from minicluster.zookeeper.log.reader import Line
 
 Row = Mapping[str, Any]

@@ -9,13 +9,13 @@ import pytest
 
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.histories.znodes import ZnodeLog
 from minicluster.verify.judging import Judge
 from minicluster.verify.live import LiveZnodeJudge
 from minicluster.verify.model import Evidence, Finding
 from minicluster.verify.rules.every import BY_ID, RULES
 from minicluster.verify.rules.rule import Findings
 from minicluster.verify.whole import judge_run
+from minicluster.verify.znodes import ZnodeLog
 from tests.verify.examples.by_rule import ZNODES_BAD, ZNODES_NEAR, Case, by_name, each
 from tests.verify.examples.znodes import k6_bad, k6_near
 from tests.verify.recordings import RECORDINGS, recorded

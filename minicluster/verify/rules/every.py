@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minicluster.verify import znodes
 from minicluster.verify.histories import applied_metadata
 from minicluster.verify.histories import clients as clients_history
 from minicluster.verify.histories import failed_directories as failed_directories_history
@@ -13,7 +14,6 @@ from minicluster.verify.histories import quorum as quorum_history
 from minicluster.verify.histories import requests as requests_history
 from minicluster.verify.histories import transactions as transactions_history
 from minicluster.verify.histories import users as users_history
-from minicluster.verify.histories import znodes as znodes_history
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
@@ -30,7 +30,6 @@ from minicluster.verify.rules import (
     topics,
     transactions,
     users,
-    znodes,
 )
 from minicluster.verify.rules.rule import Rule, rules_in
 from minicluster.verify.waits import driver as waits
@@ -65,7 +64,6 @@ _HISTORIES = (
     programs_history,
     users_history,
     header_history,
-    znodes_history,
 )
 
 
@@ -89,5 +87,6 @@ ON_ZOOKEEPER = tuple(
 HISTORIES: tuple[History, ...] = (
     partition.HISTORY,
     waits.HISTORY,
+    znodes.HISTORY,
     *(history for module in _HISTORIES for history in histories_in(module)),
 )

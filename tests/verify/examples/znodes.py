@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from minicluster.verify.rules.znodes import (
+from minicluster.verify.znodes import (
     a_controller_epoch_has_one_writer,
     a_deposed_controller_writes_no_state,
     a_leader_epoch_has_one_leader,
