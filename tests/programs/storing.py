@@ -34,7 +34,7 @@ async def store(database: Database, *, repaired: bool = False) -> None:
         group_id="storing",
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=10_000,
+        session_timeout_ms=6_000,
     )
     await consumer.start()
     buffer: set[bytes] = set()

@@ -41,23 +41,27 @@ ORDERS = """
 
     from tests.programs.storing import Database, store
 
+    SMALL = {"controllers": 1, "config": {"offsets.topic.num.partitions": 1}}
+
     async def body(mini_cluster, repaired):
         mini_cluster.create_topic("orders", partitions=2, min_isr=2)
         database = Database()
         mini_cluster.app("orders-1", partial(store, database, repaired=repaired))
-        everything = {b"%d" % n for n in range(100)}
+        everything = {b"%d" % n for n in range(40)}
         servers = mini_cluster.bootstrap_servers
         async with aiokafka.AIOKafkaProducer(bootstrap_servers=servers) as producer:
             for value in sorted(everything):
                 await producer.send_and_wait("orders", value, key=value)
                 await asyncio.sleep(0.1)
-        await mini_cluster.until(lambda: database.rows == everything, within="20s")
+        await mini_cluster.until(lambda: database.rows == everything, within="15s")
 
-    @pytest.mark.mini_cluster_explore(seeds=3, disturbances="kill", calm="10s")
+    @pytest.mark.mini_cluster(**SMALL)
+    @pytest.mark.mini_cluster_explore(seeds=1, disturbances="kill", calm="9s")
     async def test_broken(mini_cluster):
         await body(mini_cluster, repaired=False)
 
-    @pytest.mark.mini_cluster_explore(seeds=3, disturbances="kill", calm="10s")
+    @pytest.mark.mini_cluster(**SMALL)
+    @pytest.mark.mini_cluster_explore(seeds=1, disturbances="kill", calm="9s")
     async def test_repaired(mini_cluster):
         await body(mini_cluster, repaired=True)
 """
@@ -118,7 +122,7 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
     pytester: pytest.Pytester,
 ) -> None:
     path = pytester.makepyfile(test_orders=ORDERS)
-    explored = explore(pytester.path, "test_orders.py::test_broken", "--seeds", "1-3")
+    explored = explore(pytester.path, "test_orders.py::test_broken", "--seeds", "1-2")
     assert explored.returncode == 1, explored.stdout + explored.stderr
     assert "WaitTimeout at test_orders.py:" in explored.stdout
     assert re.search(r"shrunk from \d to 1 in \d+ replays", explored.stdout)
@@ -129,7 +133,7 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
     path.write_text(path.read_text() + "\n\n" + "\n".join(lines) + "\n")
     again = pytester.runpytest_subprocess("-q", "-k", "_seed_", "-n", "0")
     again.assert_outcomes(failed=1)
-    again.stdout.fnmatch_lines(["*WaitTimeout: timed out after 20s*"])
+    again.stdout.fnmatch_lines(["*WaitTimeout: timed out after 15s*"])
 
 
 def test_the_repaired_program_survives_and_the_broken_one_fails_under_pytest(
