@@ -19,6 +19,7 @@ from tests.played_once import PlayedOnce
 PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
 HOUSE = "tests/house/"
+PLAYED_ONCE = "from tests.played_once import"
 OF_MODULE = 'scope="module"'
 
 # The same examples on every machine, however slow it is.
@@ -55,7 +56,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     Those of the house go to one worker as well, since they share the parsed files, and so do those
     of a file with a fixture of its own: two workers would make it twice, which takes seconds where
-    it is a report or a story on real time.
+    it is a report or a story on real time. Those that look at the same runs of scenarios go to one.
 
     The text of a file shows its marks: the scheduler does not get them, and the names that
     xdist 3.8 gives to groups are lost under pytest 9.2.
@@ -83,7 +84,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return "spark"
             if nodeid.startswith(HOUSE):
                 return HOUSE
-            if OF_MODULE in text_of(file := nodeid.partition("::")[0]):
+            text = text_of(file := nodeid.partition("::")[0])
+            if PLAYED_ONCE in text:
+                return PLAYED_ONCE
+            if OF_MODULE in text:
                 return file
             return str(super()._split_scope(nodeid))
 

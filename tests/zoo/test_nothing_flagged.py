@@ -1,6 +1,7 @@
-"""With every switch off nothing is flagged: drawn scenarios, judged online and in Spark.
+"""With every switch off nothing is flagged: drawn scenarios, judged online and afterwards.
 
-The quick suite plays a few seeds, the ``slow`` one 200; each slice of them is one job in Spark.
+The quick suite plays a few seeds, and judges them in this process; the ``slow`` one plays 200, and
+each slice of them is one job in Spark.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from minicluster.scenario import Scenario
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.nemesis.draws import YES
 from minicluster.verify import Verdict, verify
+from minicluster.verify.verifying import Engine
 from tests.scenario.drawn import first_seed, methods, short
-
-pytestmark = pytest.mark.spark
 
 SLICE = 50
 THREE, FIVE = 0.3, 0.9  # controllers, as fractions of the draw
@@ -36,15 +36,17 @@ def few() -> dict[int, Scenario]:
     return {1: short(1, controllers=FIVE), seed: voters(seed)}
 
 
-def flagged(seeds: Iterable[int], runs: Path, draw: Draw = generate) -> list[str]:
-    """Findings of the online rules, the promises after healing and Spark for these seeds."""
+def flagged(
+    seeds: Iterable[int], runs: Path, draw: Draw = generate, engine: Engine = "spark"
+) -> list[str]:
+    """Findings of the online rules, of the promises after healing and afterwards."""
     paths, reported = [], []
     for outcome in campaign(seeds, runs=runs, draw=draw):
         assert outcome.path is not None
         paths.append(outcome.path)
         if outcome.failure is not None:
             reported.append(f"seed {outcome.seed}: {outcome.failure.kind} {outcome.failure.text}")
-    report = verify(*paths)
+    report = verify(*paths, engine=engine)
     reported += [f"{found.run}: {found.rule} {found.message}" for found in report.findings]
     if report.verdict is not Verdict.VALID:
         reported += report.reasons
@@ -54,9 +56,10 @@ def flagged(seeds: Iterable[int], runs: Path, draw: Draw = generate) -> list[str
 def test_over_a_few_seeds_nothing_is_flagged(tmp_path: Path) -> None:
     drawn = few()
     assert {scenario.controllers for scenario in drawn.values()} == {3, 5}
-    assert flagged(drawn, tmp_path, lambda seed, _: drawn[seed]) == []
+    assert flagged(drawn, tmp_path, lambda seed, _: drawn[seed], "process") == []
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1, 201, SLICE))
 def test_over_200_seeds_nothing_is_flagged(first: int, tmp_path: Path) -> None:
