@@ -1,4 +1,4 @@
-"""However many workers run the suite, one of them has all of Spark, and one each fixture and run."""
+"""However many workers run the suite, Spark is one's, and so is each fixture and each run."""
 
 from __future__ import annotations
 

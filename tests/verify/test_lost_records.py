@@ -54,7 +54,7 @@ def clean_restart(cluster: MiniCluster) -> None:
     """All brokers restart while clients produce; no disk loses anything."""
     orders = cluster.create_topic("orders", assignment=[[1, 2, 3]], min_isr=2)
     cluster.wait_until(orders[0].fully_in_sync, within="30s")
-    cluster.produce(orders, rate=200, lasting="60s")
+    cluster.produce(orders, rate=50, lasting="60s")
     cluster.run_for("1s")
     cluster.cut([2, 3], 1, api="Fetch")  # so that 1 has a tail, which it truncates afterwards
     cluster.run_for("100ms")
@@ -128,7 +128,10 @@ STORIES: dict[str, tuple[Callable[[MiniCluster], None], tuple[str, ...]]] = {
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
-    """The report on each story by name, and on a scenario; nobody watches while they run."""
+    """The report on each story by name, and on a scenario.
+
+    Nobody watches those that break promises; the live judge finds nothing in the others.
+    """
     runs = tmp_path_factory.mktemp("runs")
     for name, (story, faults) in STORIES.items():
         with MiniCluster(seed=7, faults=faults, run_id=name, online=not faults) as cluster:
@@ -295,14 +298,6 @@ def test_a_lost_record_has_its_moment_and_what_led_to_the_loss(tmp_path: Path) -
         # The leader dies and is fenced; both are in one batch, in Kafka's order.
         assert "PartitionChange orders-0" in records[-2] and "leader=" in records[-2]
         assert "BrokerRegistrationChange brokerId=1" in records[-1]
-
-
-@pytest.mark.parametrize("story", [clean_restart, unclean_loss])
-def test_nothing_is_found_in_a_running_cluster_that_kept_its_promises(
-    story: Callable[[MiniCluster], None],
-) -> None:
-    with MiniCluster(seed=7) as cluster:
-        story(cluster)
 
 
 def test_the_failure_of_a_campaign_counts_the_lost_records() -> None:
