@@ -42,7 +42,7 @@ UNSEEN: dict[str, list[str]] = {
     "E34": ["never not is_the_fold and snapshot.release == HAS_OTHER_DIRECTORIES"],
     "F1": ["never record.excuse is not None"],
     "F2": ["never record.excuse is not None"],
-    "F10": ["never passage.may_seek", "never passage.misled"],
+    "F10": ["never group.is_sought", "never not group.clients.isdisjoint(misled)"],
     "F11": ["never record.excuse is not None"],
     "G10": ["never line.awaited in waits.unjudged"],
     "H3": ["never read.excuse is not None"],

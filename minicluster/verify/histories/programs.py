@@ -29,13 +29,13 @@ from typing import Any
 
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run_header import ProgramLife
+from minicluster.verify.group.driver import offsets_of_groups
 from minicluster.verify.histories.clients import (
     Received,
     acknowledged,
     last_leaders,
     received,
 )
-from minicluster.verify.histories.groups import offsets_of_groups
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.histories.transactions import COMMIT, producer_batches
 from minicluster.verify.judging import Judge
@@ -307,11 +307,10 @@ def records_passed_by_groups(run: TracedRun, judge: Judge) -> None:
         return
     known, leaders = run.context(readings), run.context(last_leaders)
     passed: dict[Place, list[tuple[str, int, Reading]]] = defaultdict(list)
-    for key, offsets in run.context(offsets_of_groups).by_partition.items():
-        group, place = key[0], key[1:]
-        if group is None or group not in known.groups or key not in known.by_group:
+    for group, place, sets in offsets_of_groups(run):
+        if group not in known.groups or (group, *place) not in known.by_group:
             continue
-        shown = [one.offset for one in offsets.all if one.shown is not None]
+        shown = [one.offset for one in sets if one.shown is not None]
         if shown and shown[-1] is not None:
             passed[place].append((group, shown[-1], known.by_group[group, *place]))
     who, given = _who_passed(known), _given_too_much(run, known)
@@ -494,11 +493,10 @@ def lags_of_groups(run: TracedRun, judge: Judge) -> None:
         if record.excuse is None and not in_transactions.covers(place, record.offset):
             records[place].append((record.offset, times.of(record.seq)))
     names = run.context(topic_names)
-    for key, offsets in sorted(run.context(offsets_of_groups).by_partition.items(), key=str):
-        group, place = key[0], key[1:]
-        if group is None or group not in known.groups or not offsets.all:
+    for group, place, sets in offsets_of_groups(run):
+        if group is None or group not in known.groups or not sets:
             continue
-        last = offsets.all[-1]
+        last = sets[-1]
         if last.offset is None or last.offset < 0:
             continue
         living = tuple(

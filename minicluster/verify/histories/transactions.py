@@ -25,14 +25,14 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from minicluster.values import dataclass
+from minicluster.verify.group.coordinator_losses import group_losses
+from minicluster.verify.group.driver import offsets_of_groups
 from minicluster.verify.histories.clients import (
     Received,
     last_leaders,
     received,
     returned,
 )
-from minicluster.verify.histories.coordinator_losses import group_losses
-from minicluster.verify.histories.groups import offsets_of_groups
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.driver import losses
@@ -402,14 +402,12 @@ def _judge_passed(
     written: set[tuple[str, str | None]],
 ) -> None:
     passed: dict[Any, int] = {}
-    for key, offsets in run.context(offsets_of_groups).by_partition.items():
+    for name, place, sets in offsets_of_groups(run):
         shown = [
-            known.offset
-            for known in offsets.all
-            if known.shown is not None and known.offset is not None
+            known.offset for known in sets if known.shown is not None and known.offset is not None
         ]
         if shown:
-            passed[key] = max(shown)
+            passed[(name, *place)] = max(shown)
     judged: set[Any] = set()
     for response in run.context(returned):
         row = response.row

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from minicluster.verify import znodes
+from minicluster.verify.group import driver as group
 from minicluster.verify.histories import applied_metadata
 from minicluster.verify.histories import clients as clients_history
 from minicluster.verify.histories import failed_directories as failed_directories_history
-from minicluster.verify.histories import groups as groups_history
 from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import images as images_history
 from minicluster.verify.histories import programs as programs_history
@@ -19,7 +19,6 @@ from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
 from minicluster.verify.rules import (
     brokers,
-    groups,
     header,
     images,
     memberships,
@@ -44,7 +43,7 @@ MODULES = (
     images,
     *partition.MODULES,
     requests,
-    groups,
+    *group.MODULES,
     transactions,
     liveness,
     programs,
@@ -59,7 +58,6 @@ _HISTORIES = (
     requests_history,
     applied_metadata,
     clients_history,
-    groups_history,
     transactions_history,
     programs_history,
     users_history,
@@ -86,6 +84,7 @@ ON_ZOOKEEPER = tuple(
 )
 HISTORIES: tuple[History, ...] = (
     partition.HISTORY,
+    group.HISTORY,
     waits.HISTORY,
     znodes.HISTORY,
     *(history for module in _HISTORIES for history in histories_in(module)),

@@ -7,67 +7,26 @@ from typing import Any
 from minicluster.protocol.records import TopicRecord
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.rules.groups import (
+from minicluster.verify.group.groups import (
     a_group_leaves_no_record_out,
     a_partition_has_one_owner,
     committed_offsets_are_not_forgotten,
-    polls_skip_no_record,
-    positions_do_not_go_back,
 )
+from tests.verify.examples.consumers import f12_behind_a_loss
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import (
     client,
     ended,
     history,
     holds,
-    later,
     leads,
     offset,
     own,
-    poll,
     reads,
     same_name_before,
 )
-from tests.verify.handwritten.log import OTHER_TOPIC, change, partition
+from tests.verify.handwritten.log import OTHER_TOPIC, partition
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
-
-
-@breaks(positions_do_not_go_back)
-def f7_bad() -> RunBuilder:
-    """A consumer fetches at 2, 3 and 2 in one assignment."""
-    return reads(own(history(), "m1"), "m1", 2, 3, 2)
-
-
-@keeps(positions_do_not_go_back, polls_skip_no_record)
-def f7_near() -> RunBuilder:
-    """A lost response is fetched again; a new assignment begins at its committed offset, and what
-    was fetched before arrives late."""
-    run = reads(own(history(), "m1"), "m1", 1, 2)
-    reads(run, "m1", 3, received_seq=None)
-    reads(run, "m1", 3)
-    before = later(run).seq
-    own(run, "m1", 2)
-    reads(run, "m1", 4, send_seq=before)
-    return reads(run, "m1", 1, 2)
-
-
-@keeps(positions_do_not_go_back, polls_skip_no_record)
-def f7_two_leaders() -> RunBuilder:
-    """A consumer fetches from two leaders at a time, and the response of the first comes last."""
-    run = poll(own(history(), "m1"), "m1", 0, 1)
-    before = later(run).seq
-    poll(run, "m1", 2, 3, 4, send_seq=before)
-    poll(run, "m1", 2, 3, send_seq=before)
-    return reads(run, "m1", 5)
-
-
-@keeps(positions_do_not_go_back)
-def f7_offsets_fetched() -> RunBuilder:
-    """A fetch of the assignment before is sent between a new assignment and the fetch of its
-    offsets."""
-    run = reads(own(reads(own(history(), "m1"), "m1", 1, 2), "m1", 2), "m1", 3)
-    member: dict[str, Any] = {"client_id": "m1", "connection": None, "received_seq": run.seq + 1}
-    return reads(offset(run, "committed", 1, **member), "m1", 1, 2)
 
 
 @breaks(a_group_leaves_no_record_out)
@@ -85,48 +44,10 @@ def f10_near() -> RunBuilder:
     return reads(own(run, "m2", 2), "m2", 1, 3, 4)
 
 
-@breaks(polls_skip_no_record)
-def f12_bad() -> RunBuilder:
-    """A consumer reads 0, 1 and 3, and the log has a record at 2."""
-    return reads(own(history(), "m1"), "m1", 0, 1, 3)
-
-
-@breaks(polls_skip_no_record)
-def f12_gap() -> RunBuilder:
-    """One response has the records at 0 and 2, and leaves out 1."""
-    return poll(own(history(), "m1"), "m1", 0, 2)
-
-
-@breaks(polls_skip_no_record)
-def f12_begins_late() -> RunBuilder:
-    """A fetch at 0 returns the record at 1, and the next fetch is at 2."""
-    return poll(poll(own(history(), "m1"), "m1", 1, at=0), "m1", 2)
-
-
-@keeps(polls_skip_no_record)
-def f12_near() -> RunBuilder:
-    """Compaction has taken a record; another member begins later, and its last response is lost."""
-    run = holds(leads(plain_run(), end=6), 1, {at: f"v{at}" for at in (0, 1, 3, 4, 5)})
-    poll(own(run, "m1"), "m1", 0, 1)
-    poll(own(run, "m2", 2), "m2", 3, 4, at=2)
-    return poll(run, "m2", 5, received_seq=None)
-
-
-@keeps(polls_skip_no_record, a_group_leaves_no_record_out)
-def f12_behind_a_loss() -> RunBuilder:
-    """The last ISR member comes back with an empty log; a response has records of that epoch, which
-    may be lost by now, and of the next one."""
-    run = plain_run()
-    run.log.op(change(isr=(1,)))
-    run.committed()
-    for epoch, left, end in ((0, 0, 2), (1, 0, 2), (2, 2, 6)):
-        process: dict[str, Any] = {"incarnation": f"1-{epoch}", "leader_epoch": epoch}
-        process |= {"isr": [1], "maximal_isr": [1]}
-        run.partition("become_leader", leo=left, **process)
-        run.partition("hw", hw_old=left, hw_new=end, leo=end, **process)
-    holds(run, 1, {0: "v0", 1: "v1"}, epoch=1)
-    holds(run, 1, {2: "v2", 3: "v3", 4: "v4", 5: "v5"}, epoch=2)
-    return poll(own(run, "m1"), "m1", 0, 1, 2, 3)
+@keeps(a_group_leaves_no_record_out)
+def f10_behind_a_loss() -> RunBuilder:
+    """A group reads records that may be lost by now, and the ones behind them."""
+    return f12_behind_a_loss()
 
 
 @breaks(committed_offsets_are_not_forgotten)
