@@ -12,16 +12,17 @@ from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 def play(seed: int, *, wire: bool = False) -> str:
     """Load, lost links, losses, delays, a crash, a restart, a shutdown, a new controller."""
-    with MiniCluster(seed=seed, wire=wire) as cluster:
+    config = {"replica.lag.time.max.ms": 10_000}
+    with MiniCluster(seed=seed, wire=wire, config=config) as cluster:
         orders = cluster.create_topic("orders", partitions=2, min_isr=2)
         cluster.produce(orders, rate=10)
         cluster.run_for("2s")
         first = orders[0].followers[0]
-        cluster.cut(first, cluster.brokers, api="Fetch", lasting="40s")
+        cluster.cut(first, cluster.brokers, api="Fetch", lasting="14s")
         cluster.loss(cluster.brokers, cluster.controllers, 0.1)
-        cluster.delay(cluster.brokers, cluster.brokers, "5ms", lasting="30s")
+        cluster.delay(cluster.brokers, cluster.brokers, "5ms", lasting="12s")
         cluster.duplicate(cluster.controllers, cluster.controllers, 0.2)
-        cluster.run_for("45s")
+        cluster.run_for("17s")
         cluster.heal()
         leader = orders[1].leader
         if leader is not None:

@@ -253,7 +253,11 @@ def test_a_look_at_another_brokers_image_is_noticed(
         return serve(coordinators, packet, now_ms)
 
     monkeypatch.setattr(Coordinators, "on_request", with_a_look)
-    seen = {what for _, _, what in play(cluster).touched}
+    with watching(cluster) as watch:
+        cluster.create_topic("orders")
+        cluster.consume("orders", group="g")
+        cluster.run_for("2s")
+    seen = {what for _, _, what in watch.touched}
     assert seen == {"Broker.apis", "KafkaApis.state", "ApiState.image"}
 
 

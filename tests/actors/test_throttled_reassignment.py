@@ -20,7 +20,7 @@ def test_a_throttled_reassignment_ends_by_its_rate_and_another_at_once(mode: str
     config = {"replica.fetch.max.bytes": 1_000}
     with MiniCluster(mode=mode, brokers=3, seed=7, config=config) as cluster:
         orders = cluster.create_topic("orders", assignment=[[1, 2]])
-        cluster.produce(orders[0], count=1_500)
+        cluster.produce(orders[0], count=400)
         dirs = cluster.admin(m.DescribeLogDirsRequest(topics=None), to=1)
         [stored] = [p.partition_size for t in dirs.results[0].topics for p in t.partitions]
         for side in SIDES:
@@ -49,8 +49,8 @@ def test_a_run_is_valid_whose_throttle_keeps_a_replica_out_of_the_isr(tmp_path: 
         cluster.set_config("leader.replication.throttled.replicas", "*", topic="orders")
         cluster.kill(3)
         cluster.produce(orders[0], count=50)
-        cluster.run_for("60s")
+        cluster.run_for("40s")
         cluster.restart(3)
-        cluster.run_for("5m")
+        cluster.run_for("2m")
         assert [broker.id for broker in orders[0].isr] == [1, 2]
     assert not verified(cluster.save(tmp_path / "run")).findings
