@@ -19,6 +19,7 @@ from tests.played_once import PlayedOnce
 PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
 HOUSE = "tests/house/"
+PARSED_ONCE = "nodes_of("
 PLAYED_ONCE = "from tests.played_once import"
 OF_MODULE = 'scope="module"'
 
@@ -54,9 +55,9 @@ def marked_with_spark(source: str) -> frozenset[str] | None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests that start Spark go to one worker, so that one JVM serves them all.
 
-    Those of the house go to one worker as well, since they share the parsed files, and so do those
-    of a file with a fixture of its own: two workers would make it twice, which takes seconds where
-    it is a report or a story on real time. Those that look at the same runs of scenarios go to one.
+    Those of the house go to one worker as well, with others that share the parsed files, and so do
+    those that look at the same runs of scenarios, and those of a file with a fixture of its own:
+    two workers would make it twice, which takes seconds for a report or a story on real time.
 
     The text of a file shows its marks: the scheduler does not get them, and the names that
     xdist 3.8 gives to groups are lost under pytest 9.2.
@@ -82,9 +83,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             if starts_spark(nodeid):
                 return "spark"
-            if nodeid.startswith(HOUSE):
-                return HOUSE
             text = text_of(file := nodeid.partition("::")[0])
+            if nodeid.startswith(HOUSE) or PARSED_ONCE in text:
+                return HOUSE
             if PLAYED_ONCE in text:
                 return PLAYED_ONCE
             if OF_MODULE in text:

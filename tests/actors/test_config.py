@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import ast
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.nodes.config import ClusterConfig
-
-ACTORS = Path(__file__).resolve().parents[2] / "actors"
+from tests.house.sources import nodes_of, sources
 
 
 def test_every_setting_is_read_by_somebody() -> None:
     read = {
         node.attr
-        for path in sorted(ACTORS.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path in sources("actors")
+        for node in nodes_of(path)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
     assert [field.name for field in fields(ClusterConfig) if field.name not in read] == []

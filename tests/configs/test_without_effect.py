@@ -13,8 +13,8 @@ from minicluster.cli.main import run
 from minicluster.configs.definitions import TOPIC_SYNONYMS, broker_configs, topic_configs
 from minicluster.configs.without_effect import reason_without_effect
 from minicluster.errors import NoEffectWarning
+from tests.house.sources import ROOT, nodes_of, sources
 
-ROOT = Path(__file__).resolve().parents[2]
 # These name configs in order to pass them on.
 LISTS = (
     "actors/cluster/client_configs.py",
@@ -29,15 +29,13 @@ BY_GROUP = ("group.consumer.", "consumer.")  # read as the broker's or a group's
 
 def names_in_code() -> set[str]:
     """Each text in the code of the product, but for lists of configs."""
-    found: set[str] = set()
-    for top in ("minicluster", "actors", "fixtures"):
-        for path in (ROOT / top).rglob("*.py"):
-            inside = str(path.relative_to(ROOT))
-            if not inside.startswith((*LISTS, "minicluster/actors", "minicluster/fixtures")):
-                tree = ast.parse(path.read_text())
-                constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
-                found.update(node.value for node in constants if isinstance(node.value, str))
-    return found
+    return {
+        node.value
+        for path in sources()
+        if not str(path.relative_to(ROOT)).startswith(LISTS)
+        for node in nodes_of(path)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
 def test_a_config_is_read_somewhere_or_has_a_reason() -> None:
