@@ -164,7 +164,7 @@ def test_draws_hang_on_seed_and_name_only() -> None:
     assert 1.7 < sum(counts) / len(counts) < 2.3
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [2, 3])
 def test_a_seed_keeps_its_promises(seed: int) -> None:
     outcome = play_seed(seed, draw=short)
     assert outcome.failure is None, outcome.failure.text
@@ -172,6 +172,7 @@ def test_a_seed_keeps_its_promises(seed: int) -> None:
 
 def test_a_seed_plays_the_same_again() -> None:
     first, second = (outcome_of(short(1), with_observations=True) for _ in range(2))
+    assert first.failure is None, first.failure.text
     assert first.trace_hash == second.trace_hash != ""
     assert first.observations == second.observations
 
