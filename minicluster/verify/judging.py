@@ -101,18 +101,26 @@ class Judge:
         """One of these rules is asked; else their fold need not be made."""
         return any(rule.id in self._tallies for rule in rules)
 
-    def hear(self, said: Said, offset: int = -1, topic: str = "", partition: int = -1) -> None:
+    def hear(
+        self,
+        said: Said,
+        offset: int = -1,
+        topic: str = "",
+        partition: int = -1,
+        *,
+        request: int = -1,
+    ) -> None:
         """Take what the rules say that stand beside the fold of their subject.
 
         Shapes:  offset, topic, partition: of the log's record; a finding about an event has that
-                 event's.
+                 event's. request: that they say it of, by its number.
         """
         for rule_id, outcome in said:
             tally = self._tallies.get(rule_id)
             if tally is None or rule_id in self.crashes:
                 continue
             if isinstance(outcome, Broken):
-                self._add(rule_id, outcome, offset, topic, partition)
+                self._add(rule_id, outcome, offset, topic, partition, request=request)
             elif isinstance(outcome, Crashed):
                 self.crashed(rule_id, outcome.error)
             else:

@@ -16,7 +16,6 @@ from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol import records as r
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.rules import Rules
-from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.histories.timeline import CommittedPartition, CommittedStates
 from minicluster.verify.judging import Judge
 from minicluster.verify.log_fold import LogFold
@@ -25,6 +24,7 @@ from minicluster.verify.partition.driver import GONE_MAX, Partitions
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.setting import Setting
 from minicluster.verify.promises import promises_of
+from minicluster.verify.quorum.quorum import Quorum, RaftEvent
 from minicluster.verify.rules.every import ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.znodes import ZnodeLog
@@ -70,7 +70,7 @@ class LiveJudge:
         self._partitions = Partitions(self.judge, setting, gone_max=GONE_MAX)
         self._log = LogFold(self.judge, promises, timeline=_Elections(self._partitions))
         self._log.begin(COMMITTED, begins_well=begins_well)
-        self._quorum = QuorumHistory(self.judge)
+        self._quorum = Quorum()
 
     @property
     def looked_at(self) -> Mapping[str, int]:
@@ -103,7 +103,7 @@ class LiveJudge:
 
     def on_raft_event(self, row: Row) -> list[Finding]:
         """An event of the quorum, a row of ``raft_event``."""
-        self._quorum.on_raft_event(row)
+        self.judge.hear(self._quorum.on_event(RaftEvent(row)))
         return self._new()
 
     def on_response(self, rows: Iterable[Row]) -> list[Finding]:

@@ -7,15 +7,14 @@
 ========================  ========================================================================
 takes                     a snapshot, the committed batches, the batches of each controller's log
 gives                     operations to ``CommittedLog`` and to the fold of images; every batch of
-                          every log to ``ControllerLogs`` and ``Copies``; at its end the snapshots
-                          beside the logs
+                          every log to ``ControllerLogs``; at its end the snapshots beside the logs
 ========================  ========================================================================
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -29,7 +28,6 @@ from minicluster.log.segment import bytes_of
 from minicluster.protocol.records import VersionedRecord
 from minicluster.verify.evidence.operations import OperationDivider
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.image_fold import ImageFold
 from minicluster.verify.histories.images import Publication
@@ -37,6 +35,7 @@ from minicluster.verify.histories.snapshots import SnapshotFile, judge_snapshots
 from minicluster.verify.histories.timeline import CommittedStates
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import Promises
+from minicluster.verify.quorum.controller_logs import ControllerLogs
 
 Step = tuple[RecordBatch | None, Sequence[tuple[int, RecordBatch]]]
 """The batch that is committed next, if one is, and the next ones of controllers' own logs."""
@@ -137,8 +136,12 @@ class LogFold:
         self._judge = judge
         self._divider = OperationDivider()
         self._begins_at = 0
-        self._batches = ControllerLogs(judge, self.committed.cluster.releases)
-        self._copies = Copies(judge, copied_batch)
+        self._logs = ControllerLogs(self.committed.cluster.releases)
+
+    @property
+    def epoch_starts(self) -> Mapping[int, int]:
+        """The offset of the LeaderChange of each epoch, as the logs have it."""
+        return self._logs.epoch_starts
 
     @property
     def has_open_records(self) -> bool:
@@ -154,7 +157,7 @@ class LogFold:
 
     def begin(self, node: int, *, begins_well: bool) -> None:
         """The next batch of a controller is the first of its log."""
-        self._batches.begin(node, begins_well=begins_well)
+        self._logs.begin(node, begins_well=begins_well)
 
     def commit(self, batch: RecordBatch) -> None:
         """Take the next committed batch.
@@ -177,15 +180,14 @@ class LogFold:
         Batches come by their offsets, those that are committed to ``commit`` first: their records
         tell which release may have written them.
         """
-        self._batches.on_batch(node, batch)
-        self._copies.on_copy(node, batch.leader_epoch, batch.base_offset, batch.crc)
+        self._judge.hear(self._logs.on_batch(node, batch))
 
     def end(self, logs: Iterable[NodeLog], read: Callable[[NodeLog, Path], Snapshot]) -> None:
         """The logs have ended; judge the snapshots beside them.
 
         Shapes:  read: a snapshot of a log.
         """
-        self._copies.finish()
+        self._judge.hear(self._logs.at_end())
         if self._judge.judges(SnapshotFile) and self.images is not None:
             releases, images = self.committed.cluster.releases, self.images
             judge_snapshots(self._judge, logs, images, releases, read)

@@ -147,7 +147,9 @@ def judge_run(
     fold = LogFold(judge, promises, timeline=timeline, images=images_of(judge, run))
     if not run.on_zookeeper:
         fold_logs(fold, logs or HeldLogs(run))
-    traced = TracedRun(run, tables, timeline or Timeline(), promises, cleaned, fold.images)
+    traced = TracedRun(
+        run, tables, timeline or Timeline(), promises, cleaned, fold.images, fold.epoch_starts
+    )
     for history in (*HISTORIES, *own_histories):
         if run.is_run or not history.needs_trace:
             history(traced, judge)

@@ -30,10 +30,10 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol.records import ConfigRecord, VersionedRecord
 from minicluster.scenario import Scenario, parse_scenario
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.live import LiveJudge
 from minicluster.verify.model import Evidence, Finding, Verdict
 from minicluster.verify.partition.driver import Partitions
+from minicluster.verify.quorum.quorum import Quorum
 from minicluster.zookeeper.server.effects import LogTransaction
 from minicluster.zookeeper.server.operations import Code, SetData
 from minicluster.zookeeper.server.tree import Change
@@ -80,7 +80,7 @@ def story() -> Scenario:
         (LiveJudge, "on_response"),
         (Partitions, "on_event"),
         (LiveJudge, "commit"),
-        (QuorumHistory, "on_raft_event"),
+        (Quorum, "on_event"),
     ],
 )
 def test_a_crash_of_the_live_checks_leaves_the_cluster(
@@ -134,7 +134,7 @@ def test_a_campaign_calls_a_run_unknown_whose_live_checks_crashed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert outcome_of(story()).verdict is Verdict.VALID
-    crash_at(monkeypatch, QuorumHistory, "on_raft_event", 5)
+    crash_at(monkeypatch, Quorum, "on_event", 5)
     outcome = outcome_of(story(), runs=tmp_path)
     assert outcome.verdict is Verdict.UNKNOWN and outcome.failure is not None
     assert outcome.failure.kind == "unseen"
@@ -148,7 +148,7 @@ def test_a_campaign_calls_a_run_unknown_whose_live_checks_crashed(
 
 
 def test_a_cluster_that_serves_ends_as_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    crash_at(monkeypatch, QuorumHistory, "on_raft_event", 5)
+    crash_at(monkeypatch, Quorum, "on_event", 5)
     cluster, _ = play_once(story())
     session = Session(cluster, Scenario(steps=()))
     session.stop()

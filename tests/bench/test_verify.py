@@ -27,7 +27,7 @@ from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import session
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.fixed_work import fixed_work
-from tests.verify.examples.requests import c6_near
+from tests.verify.examples.controller import c6_near
 from tests.verify.in_pipeline import scanned
 from tests.verify.long_log import write_long_log
 

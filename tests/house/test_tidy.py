@@ -154,15 +154,15 @@ def test_spark_is_imported_only_where_it_drives_the_judge_and_by_views() -> None
                 assert of_spark or path in NAMES_A_SESSION, f"{path}:{line}: {name}"
 
 
-PARTITION = ROOT / "minicluster" / "verify" / "partition"
-DRIVES = {PARTITION / name for name in ("driver.py", "setting.py", "topic_names.py")}
+FOLDS = [f"minicluster/verify/{room}" for room in ("partition", "quorum", "exchange")]
+DRIVE = {"driver.py", "setting.py", "topic_names.py"}
 
 
-def test_a_fold_sees_one_partition_and_its_driver_reads_each_table_once() -> None:
+def test_a_fold_sees_one_subject_and_its_driver_reads_each_table_once() -> None:
     """Rows come one by one, from a running cluster as well; only a driver knows the run."""
-    for path in sources("minicluster/verify/partition"):
+    for path in sources(*FOLDS):
         text = path.read_text()
-        assert "TracedRun" not in text or path in DRIVES, path
+        assert "TracedRun" not in text or path.name in DRIVE, path
         read = re.findall(r"run\.(?:rows|by_record)\(\"(\w+)\"", text)
         assert len(read) == len({*read}), f"{path}: {read}"
 

@@ -12,7 +12,6 @@ from minicluster.log.batch import RecordBatch
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.histories import (
-    batches,
     brokers,
     committed_log,
     memberships,
@@ -23,20 +22,21 @@ from minicluster.verify.live import LiveJudge, LiveZnodeJudge
 from minicluster.verify.rules.every import RULES
 from tests.verify.handwritten.run import RunBuilder
 
-_OF_LOGS = {
-    module.__name__ for module in (batches, brokers, committed_log, memberships, partitions, topics)
-}
+OF_EACH_LOG = ("E01", "E02", "E03")
+"""Of several controllers each log is judged afterwards, and live the committed one."""
+_OF_LOGS = {module.__name__ for module in (brokers, committed_log, memberships, partitions, topics)}
 OF_LOGS = tuple(
     rule.id
     for rule in RULES
     if not rule.at_end
-    and any(kind is not None and kind.__module__ in _OF_LOGS for kind, _ in rule.parts)
+    and (
+        rule.id in OF_EACH_LOG
+        or any(kind and kind.__module__ in _OF_LOGS for kind, _ in rule.parts)
+    )
 )
 """The rules that are judged of a log alone, live as well."""
-OF_EACH_LOG = ("E01", "E02", "E03")
-"""Of several controllers each log is judged afterwards, and live the committed one."""
 
-LIVE_IN_PART = frozenset({"C5", "D1", "E06", "E29", "E38"})
+LIVE_IN_PART = frozenset({"D1", "E38"})
 """Rules of which requests, disks or files show a part, which is judged when the run is over."""
 
 

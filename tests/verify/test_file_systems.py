@@ -21,7 +21,7 @@ from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark.data_source import KraftDataSource
 from minicluster.verify.spark.judging_worker import Task
 from tests.verify.buckets import put_bucket
-from tests.verify.examples.requests import c6_near
+from tests.verify.examples.controller import c6_near
 from tests.verify.handwritten.log import change, cluster
 from tests.verify.in_pipeline import rows_here
 from tests.verify.in_process import verified, without_spark

@@ -34,7 +34,7 @@ UNSEEN: dict[str, list[str]] = {
     "C3": ["never step.level < FROM_3_2"],
     "C4": ["never step.level < FROM_3_2"],
     "C5": ["never step.level < FROM_3_3 or not election.failures_in_log"],
-    "E03": ["never batch.elected is None and batch.release < LEADER_CHANGE_COMES_FIRST"],
+    "E03": ["never elected is None and release < LEADER_CHANGE_COMES_FIRST"],
     "E12": ["not step.kind == CLEAR_ELR"],
     "E17": ["never step.level < FROM_3_3"],
     "E20": ["silent yield broken(message, broker=broker"],

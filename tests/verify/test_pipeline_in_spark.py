@@ -21,7 +21,7 @@ from minicluster.verify.spark.findings_stream import follow_findings
 from minicluster.verify.spark.judging_worker import Task
 from minicluster.verify.spark.pipeline import items_of, judge_in_spark, logs_of, results_of
 from minicluster.verify.spark.progress import Progress
-from tests.verify.examples.requests import c6_near
+from tests.verify.examples.controller import c6_near
 from tests.verify.handwritten.log import change, cluster
 from tests.verify.in_process import judge_path
 from tests.verify.test_log_rules import KAFKA_LOGS

@@ -10,7 +10,7 @@ from minicluster.cli import terminal
 from minicluster.verify import verify
 from minicluster.verify.spark import progress
 from minicluster.verify.spark.progress import Progress, estimate
-from tests.verify.examples.requests import c6_near
+from tests.verify.examples.controller import c6_near
 
 
 def test_a_state_is_one_phrase() -> None:

@@ -10,17 +10,16 @@ import pytest
 
 from minicluster.log.batch import RecordBatch
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch
-from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.histories.releases import Releases
 from minicluster.verify.judging import Judge
+from minicluster.verify.quorum.controller_logs import ControllerLogs
+from minicluster.verify.quorum.quorum import Quorum, RaftEvent
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.whole import judge_run, read_trace
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
 EVENTS = ("E03", "E04", "E06", "E07", "E43")
-NEEDS_RESPONSES = {"e06_past_epoch"}
 CASES = [example for table in (RUNS_BAD, RUNS_NEAR) for rule in EVENTS for example in table[rule]]
 SEVERAL = [name for name in RUNS if len(read_run(KAFKA_LOGS / name, name).nodes) > 1]
 
@@ -45,17 +44,14 @@ def test_events_as_they_come_are_judged_as_afterwards(case: Case, tmp_path: Path
     rules = [BY_ID[rule] for rule in EVENTS]
     afterwards = judge_run(run, rules, read_trace(run)[0])
     live = Judge("run", rules)
-    history, logs = QuorumHistory(live), ControllerLogs(live, Releases())
+    quorum, logs = Quorum(), ControllerLogs(Releases())
     for row in case().rows["raft_event"]:
-        history.on_raft_event(without_nulls(row))
+        live.hear(quorum.on_event(RaftEvent(without_nulls(row))))
     for log in run.nodes:
         for batch in log.batches:
-            logs.on_batch(log.node, batch)
-    expected = sentences(afterwards, EVENTS)
-    if case.name in NEEDS_RESPONSES:
-        expected = {one for one in expected if one[0] != "E06"}
+            live.hear(logs.on_batch(log.node, batch))
     assert not live.crashes and not afterwards.crashes
-    assert sentences(live, EVENTS) == expected
+    assert sentences(live, EVENTS) == sentences(afterwards, EVENTS)
     for rule in EVENTS:
         assert live.tallies[rule].looked_at == afterwards.tallies[rule].looked_at
 
@@ -75,10 +71,10 @@ def changed(batches: list[RecordBatch], chance: random.Random) -> list[RecordBat
 def copies_found(batches: Iterable[tuple[int, RecordBatch]]) -> tuple[int, set[str]]:
     """E05 over batches of nodes in the order of their offsets: cases, sentences."""
     judge = Judge("run", [BY_ID["E05"]])
-    copies = Copies(judge, copied_batch)
+    logs = ControllerLogs(Releases())
     for node, batch in sorted(batches, key=lambda one: one[1].base_offset):
-        copies.on_copy(node, batch.leader_epoch, batch.base_offset, batch.crc)
-    copies.finish()
+        judge.hear(logs.on_batch(node, batch))
+    judge.hear(logs.at_end())
     tally = judge.tally("E05")
     return tally.looked_at, {finding.message for finding in tally.findings}
 
@@ -104,17 +100,15 @@ def test_copies_are_compared_alike_in_any_number_of_shares(seed: int) -> None:
     ) == whole
 
 
-def test_a_long_log_is_one_step_as_long_as_nothing_happens() -> None:
-    """What is kept of a log does not grow with it."""
+def test_each_batch_of_a_long_log_is_a_case() -> None:
     batches = read_run(KAFKA_LOGS / SEVERAL[0], "run").nodes[0].batches
     judge = Judge("run", [BY_ID["E01"], BY_ID["E02"], BY_ID["E03"]])
-    logs = ControllerLogs(judge, Releases())
+    logs = ControllerLogs(Releases())
     for batch in batches:
-        logs.on_batch(1, batch)
+        judge.hear(logs.on_batch(1, batch))
     last = batches[-1]
     for _ in range(1_000):
         last = last.with_base(last.last_offset + 1, last.leader_epoch)
-        logs.on_batch(1, last)
+        judge.hear(logs.on_batch(1, last))
     assert judge.tally("E01").looked_at == len(batches) + 1_000
     assert judge.tally("E01").findings == []
-    assert len(judge._remembered) <= len({batch.leader_epoch for batch in batches})

@@ -21,7 +21,7 @@ from minicluster.errors import UserError
 from minicluster.verify import Verdict, verify, views
 from minicluster.verify.spark import travel
 from minicluster.verify.spark.data_source import KraftDataSource
-from tests.verify.examples.requests import c6_near
+from tests.verify.examples.controller import c6_near
 from tests.verify.handwritten.log import change, cluster
 from tests.verify.long_log import write_long_log
 

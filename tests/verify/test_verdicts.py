@@ -14,8 +14,8 @@ from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID, RULES
 from minicluster.verify.rules.rule import Findings
+from tests.verify.examples.controller import c6_near
 from tests.verify.examples.replicas import b2_bad
-from tests.verify.examples.requests import c6_near
 from tests.verify.handwritten.log import change, cluster
 from tests.verify.handwritten.run import RunBuilder
 from tests.verify.in_process import verified

@@ -20,7 +20,7 @@ from minicluster.verify.shown.declared import SHOWN_VIEWS
 from minicluster.verify.shown.frames import Tables, named_views, shown_in
 from minicluster.verify.shown.sql_rules import judge_sql_rules
 from tests.verify.examples.clients import f1_bad
-from tests.verify.examples.requests import c6_near
+from tests.verify.examples.controller import c6_near
 from tests.verify.handwritten.log import change, cluster
 from tests.verify.handwritten.run import RunBuilder
 

@@ -56,7 +56,7 @@ PLANTS = _plants(
     ("Z42", "tests/zoo/away", "E32"),
     ("Z44", "tests/zoo/recreated", "E27"),
     ("Z45", "tests/zoo/recreated", "E37"),
-    ("Z47", "tests/zoo/lost_leader", "C5"),
+    ("Z47", "tests/zoo/lost_leader", "C7"),
     ("Z48", "tests/zoo/members", "F7"),
     ("Z50", "tests/zoo/begins", "E33"),
     ("Z52", "tests/zoo/elr_cleared", "E41"),

@@ -152,13 +152,13 @@ def a_token_is_made_and_renewed(cluster: MiniCluster) -> None:
 
 
 STORIES: dict[str, tuple[Story, str]] = {
-    "Z23": (two_topics_are_deleted_by_one_request, "E29"),
+    "Z23": (two_topics_are_deleted_by_one_request, "E44"),
     "Z24": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z25": (a_broker_comes_back_to_a_snapshot, "E34"),
     "S60": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z43": (a_broker_comes_back_to_a_snapshot, "E32"),
     "Z55": (a_leaderless_partition_moves_away, "E13"),
-    "Z59": (a_leader_receives_and_cannot_send, "E06"),
+    "Z59": (a_leader_receives_and_cannot_send, "E45"),
     "Z61": (a_voter_is_removed_where_another_had_a_tail, "E43"),
     "S18": (a_decision_is_not_committed, "E33"),
     "S20": (a_broker_comes_back_to_a_snapshot, "E34"),

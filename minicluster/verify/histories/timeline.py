@@ -5,7 +5,7 @@ Kept for runs, whose logs are short; a log alone is folded without it. Bounded b
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from uuid import UUID
 
 from minicluster.protocol.records import ConfigRecord
@@ -78,6 +78,12 @@ class CommittedBroker:
     def active(self) -> bool:
         """Registered, not fenced, not in controlled shutdown."""
         return self.registered and not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def is_unfenced(self) -> bool:
+        """The record unfences a registered broker."""
+        by_itself = self.judged and self.kind in ("Change", "Unfence")
+        return by_itself and self.was_registered and self.was_fenced and not self.fenced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,8 +201,9 @@ class Timeline(CommittedStates):
     """The committed states in order: of each partition, of each broker, of topics, of throttles.
 
     Shapes:  partitions: topic id as the trace has it, and number -> its states; by_offset: the
-             states that the record at an offset made. brokers: id -> states. configured: the ends
-             of operations that set a config of a topic.
+             states that the record at an offset made. brokers: id -> states; unfenced: by the
+             offset of the record. operations: their ends. configured: the ends of those that set a
+             config of a topic.
     """
 
     def __init__(self) -> None:
@@ -204,9 +211,17 @@ class Timeline(CommittedStates):
         self.partitions: dict[tuple[str, int], list[CommittedPartition]] = {}
         self.by_offset: dict[int, list[CommittedPartition]] = {}
         self.brokers: dict[int, list[CommittedBroker]] = {}
+        self.unfenced: dict[int, CommittedBroker] = {}
+        self.operations: list[int] = []
         self.topics: list[CommittedTopic] = []
         self.configured: set[int] = set()
         self.throttles: list[CommittedThrottle] = []
+
+    def begin(self, offset: int, operation: int, position: int) -> None:
+        """The next record is at an offset, of an operation that ends at another."""
+        super().begin(offset, operation, position)
+        if not self.operations or self.operations[-1] != operation:
+            self.operations.append(operation)
 
     def take_topic(self, topic: CommittedTopic) -> None:
         """A topic is created or removed."""
@@ -220,6 +235,8 @@ class Timeline(CommittedStates):
     def take_broker(self, state: CommittedBroker) -> None:
         """A record has changed a broker."""
         self.brokers.setdefault(state.broker, []).append(state)
+        if state.is_unfenced:
+            self.unfenced[state.offset] = state
 
     def on_config(self, record: ConfigRecord) -> None:
         """A config is set or removed."""
@@ -236,6 +253,11 @@ class Timeline(CommittedStates):
         now: the request that wrote that record wrote none of them.
         """
         return [state for state in self.by_offset.get(offset, ()) if state.step.judged]
+
+    def operation_of(self, offset: int) -> int | None:
+        """The end of the operation of a record; None where it is not committed."""
+        place = bisect_left(self.operations, offset)
+        return self.operations[place] if place < len(self.operations) else None
 
     def partition_at(self, topic_id: str, number: int, offset: int) -> CommittedPartition | None:
         """The latest state of a partition at or before an offset."""

@@ -59,7 +59,8 @@ class TracedRun:
 
     Shapes:  tables: rows by table; a table that was not recorded, or is damaged, has none.
              cleaned: partitions, by topic id, whose logs do not show any more what they held.
-             images: the fold of the log at the end of each of its batches.
+             images: the fold of the log at the end of each of its batches. epoch_starts: epoch ->
+             the offset of its LeaderChange.
              problems: what the histories could not use, for the driver's verdict.
     """
 
@@ -71,12 +72,14 @@ class TracedRun:
         promises: Promises,
         cleaned: Collection[tuple[str, int]] = (),
         images: ImageFold | None = None,
+        epoch_starts: Mapping[int, int] | None = None,
     ) -> None:
         self.evidence = evidence
         self.timeline = timeline
         self.promises = promises
         self.cleaned = cleaned
         self.images = images or ImageFold()
+        self.epoch_starts = epoch_starts or {}
         self.problems: list[Problem] = []
         self._tables = tables
         self._sorted: dict[tuple[str, str], Rows] = {}

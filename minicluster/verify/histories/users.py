@@ -23,7 +23,7 @@ from minicluster.protocol import records as r
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import operations_of
-from minicluster.verify.histories.requests import body, each
+from minicluster.verify.exchange.exchange import body, each
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 

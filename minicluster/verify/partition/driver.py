@@ -15,24 +15,37 @@ from operator import itemgetter
 from typing import Any
 
 from minicluster.trace import own_value
+from minicluster.verify.exchange.controller import a_rejected_alter_partition_writes_nothing
+from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.histories.commits import commits_of_partitions
-from minicluster.verify.histories.replica_logs import logs_at_end
+from minicluster.verify.histories.replica_logs import ended_logs, logs_at_end
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
-from minicluster.verify.partition import clients, isr, logs, replicas, served, truth
+from minicluster.verify.partition import applied, clients, isr, logs, replicas, served, truth
+from minicluster.verify.partition.applied import AppliedOfPartition
 from minicluster.verify.partition.clients import ClientsOfPartition
-from minicluster.verify.partition.event import SERVED, PartitionEvent, Place, Response
+from minicluster.verify.partition.event import (
+    SERVED,
+    PartitionEvent,
+    Place,
+    Response,
+    fetches_in,
+)
 from minicluster.verify.partition.isr import IsrOfPartition
 from minicluster.verify.partition.logs import AtEnd, LogsOfPartition
 from minicluster.verify.partition.replicas import ReplicasOfPartition
-from minicluster.verify.partition.served import ServedOfPartition
+from minicluster.verify.partition.served import (
+    ServedOfPartition,
+    fetches_with_another_leader_epoch_are_rejected,
+)
 from minicluster.verify.partition.setting import Setting, SettingOfRun
 from minicluster.verify.partition.truth import ALWAYS_LOST, CLEANED, NO_EPOCH, Loss, PartitionTruth
 from minicluster.verify.rules.rule import Rule, Said, rules_in
 
-MODULES = (truth, isr, replicas, served, logs, clients)
-OF_TRUTH, OF_ISR, OF_REPLICAS, OF_SERVED, OF_LOGS, OF_CLIENTS = map(rules_in, MODULES)
+MODULES = (truth, isr, replicas, served, applied, logs, clients)
+OF_TRUTH, OF_ISR, OF_REPLICAS, OF_SERVED, OF_APPLIED, OF_LOGS, OF_CLIENTS = map(rules_in, MODULES)
+OF_ISR += (a_rejected_alter_partition_writes_nothing,)
 
 GONE_MAX = 1_000
 """Partitions without a replica that are kept while a cluster runs: a broker may bring one back, and
@@ -45,14 +58,16 @@ Losses = dict[Place, Loss]
 class Partition:
     """One partition; each method says what its rules say, with the rules that are asked there."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, place: Place) -> None:
         self.topic = ""
         self.has_replica: set[int] = set()  # of the brokers
         self.truth = PartitionTruth(setting)
         self.isr = IsrOfPartition(setting)
         self.replicas = ReplicasOfPartition(setting, self.truth)
         self.served = ServedOfPartition()
-        # They keep all marks of all replicas, and all that clients know.
+        # Of a run that has ended: all of its states, all marks of all replicas, all that clients
+        # know.
+        self.applied = AppliedOfPartition(setting, place) if setting.is_over else None
         self.logs = LogsOfPartition() if setting.is_over else None
         self.clients = ClientsOfPartition() if setting.is_over else None
 
@@ -62,6 +77,8 @@ class Partition:
         yield self.isr.on_event(event), OF_ISR
         yield self.replicas.on_event(event), OF_REPLICAS
         yield self.served.on_event(event), OF_SERVED
+        if self.applied is not None:
+            yield self.applied.on_event(event), OF_APPLIED
         if self.logs is not None:
             yield self.logs.on_event(event), OF_LOGS
         if self.clients is not None:
@@ -71,6 +88,8 @@ class Partition:
         """A record about the partition is committed."""
         yield self.truth.on_commit(state), OF_TRUTH
         yield self.isr.on_commit(state), OF_ISR
+        if self.applied is not None:
+            yield self.applied.on_commit(state), OF_APPLIED
 
     def at_end(self) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
         """There are no more events."""
@@ -138,10 +157,10 @@ class Partitions:
             return
         if row["f"] in SERVED:
             said = partition.served.on_response(Response(row, partition.topic))
-            self._hear(iter([(said, OF_SERVED)]))
+            self._hear([(said, OF_SERVED)])
         if partition.clients is not None:
             said = partition.clients.on_response(row, partition.topic)
-            self._hear(iter([(said, OF_CLIENTS)]))
+            self._hear([(said, OF_CLIENTS)])
 
     def on_own_client(self, row: Row) -> None:
         """The cluster's own client has done something, a row of ``history``.
@@ -158,7 +177,29 @@ class Partitions:
         topic_id = self._ids.get(place)
         partition = None if topic_id is None else self.by_place.get((topic_id, row["part"]))
         if partition is not None and partition.clients is not None:
-            self._hear(iter([(partition.clients.on_own_client(row), OF_CLIENTS)]))
+            self._hear([(partition.clients.on_own_client(row), OF_CLIENTS)])
+
+    def on_fetch(self, row: Row) -> None:
+        """A broker handles a Fetch, a row of ``rpc``."""
+        for topic_id, fetch in fetches_in(Exchange(row)):
+            partition = self.by_place.get((topic_id, fetch.part))
+            if partition is not None:
+                self._hear([(partition.served.on_fetch(fetch), OF_SERVED)], fetch.request)
+
+    def on_kept(self, rows: Iterable[Row]) -> None:
+        """The replicas that brokers had in the end, each by its first row of ``replica_log``.
+
+        A process that shows no event of any replica has not caught up since it came back: what
+        lies on its disk may have been taken from it meanwhile, and counts as no stray yet (E37).
+        """
+        folds = [one.applied for one in self.by_place.values() if one.applied is not None]
+        shown = {process for fold in folds for process in fold.processes}
+        for row in rows:
+            if row["incarnation"] is not None and (row["broker"], row["incarnation"]) in shown:
+                kept = PartitionEvent({**row, "kind": "kept"})
+                fold = self._partition(kept.place).applied
+                if fold is not None:
+                    self._hear([(fold.on_kept(kept), OF_APPLIED)])
 
     def at_end(self) -> None:
         """The run has ended."""
@@ -189,7 +230,7 @@ class Partitions:
     def _partition(self, place: Place) -> Partition:
         partition = self.by_place.get(place)
         if partition is None:
-            partition = self.by_place[place] = Partition(self._setting)
+            partition = self.by_place[place] = Partition(self._setting, place)
         return partition
 
     def _note_gone(self, place: Place, partition: Partition) -> None:
@@ -201,10 +242,10 @@ class Partitions:
             del self._gone[oldest]
             self._hear(self.by_place.pop(oldest).at_end())
 
-    def _hear(self, several: Iterator[tuple[Said, tuple[Rule, ...]]]) -> None:
+    def _hear(self, several: Iterable[tuple[Said, tuple[Rule, ...]]], request: int = -1) -> None:
         for said, rules in several:
             try:
-                self._judge.hear(said)
+                self._judge.hear(said, request=request)
             except Exception as error:  # evidence that no run writes: these rules are unknown
                 self._judge.fold_crashed(rules, error)
 
@@ -234,29 +275,37 @@ def _folded(run: TracedRun, judge: Judge) -> Partitions:
     take: Mapping[int, Callable[[Any], None]] = {
         _RESPONSE: partitions.on_response,
         _EVENT: partitions.on_event,
+        _FETCH: partitions.on_fetch,
         _COMMIT: partitions.on_commit,
         _OWN_CLIENT: partitions.on_own_client,
     }
-    for _, kind, what in _in_order(run):
+    of_fetches = judge.asks([fetches_with_another_leader_epoch_are_rejected])
+    for _, kind, what in _in_order(run, of_fetches=of_fetches):
         take[kind](what)
     partitions.at_end()
+    partitions.on_kept(run.context(ended_logs))
     _take_logs(run, partitions)
     return partitions
 
 
-_RESPONSE, _EVENT, _COMMIT, _OWN_CLIENT = range(4)
+_RESPONSE, _EVENT, _FETCH, _COMMIT, _OWN_CLIENT = range(5)
 
 
-def _in_order(run: TracedRun) -> Iterator[tuple[float, int, Any]]:
+def _in_order(run: TracedRun, *, of_fetches: bool) -> Iterator[tuple[float, int, Any]]:
     """What there is of partitions by its events, and of one event in this order."""
     responses = ((row["seq"], _RESPONSE, row) for row in run.rows("client_record"))
     events = ((row["seq"], _EVENT, row) for row in run.rows("partition_event"))
+    fetches = (
+        (row["handle_seq"], _FETCH, row)
+        for row in (run.rows("rpc", by="handle_seq") if of_fetches else ())
+        if row["api"] == "Fetch" and row["resp_seq"] is not None and row["handle_seq"] is not None
+    )
     commits = ((seq, _COMMIT, state) for seq, state in commits_of_partitions(run))
     own = (
         (inf if row["complete_seq"] is None else row["complete_seq"], _OWN_CLIENT, row)
         for row in run.rows("history", by="complete_seq")
     )
-    return merge(responses, events, commits, own, key=itemgetter(0, 1))
+    return merge(responses, events, fetches, commits, own, key=itemgetter(0, 1))
 
 
 def _take_logs(run: TracedRun, partitions: Partitions) -> None:
@@ -283,7 +332,15 @@ def _take_logs(run: TracedRun, partitions: Partitions) -> None:
 
 HISTORY = History(
     yields=(),
-    reads=("client_record", "history", "partition_event", "publish", "raft_event", "replica_log"),
+    reads=(
+        "client_record",
+        "history",
+        "partition_event",
+        "publish",
+        "raft_event",
+        "replica_log",
+        "rpc",
+    ),
     fold=judge_partitions,
-    rules=(*OF_TRUTH, *OF_ISR, *OF_REPLICAS, *OF_SERVED, *OF_LOGS, *OF_CLIENTS),
+    rules=(*OF_TRUTH, *OF_ISR, *OF_REPLICAS, *OF_SERVED, *OF_APPLIED, *OF_LOGS, *OF_CLIENTS),
 )

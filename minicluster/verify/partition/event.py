@@ -1,13 +1,14 @@
-"""What the folds of a partition take: events of its replicas, and what they respond to clients."""
+"""What the folds of a partition take: events of its replicas, what they respond, and to what."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from minicluster.values import dataclass
+from minicluster.verify.exchange.exchange import Exchange, each
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import Row
 
@@ -41,14 +42,15 @@ class PartitionEvent:
     """
 
     __slots__ = (
-        "_known", "broker", "epochs", "error", "hw_new", "hw_old", "incarnation", "isr", "kind",
-        "leader_epoch", "leo", "maximal_isr", "min_isr", "offset", "part", "partition_epoch",
-        "seq", "topic", "topic_id",
+        "_known", "at_ms", "broker", "epochs", "error", "hw_new", "hw_old", "incarnation", "isr",
+        "kind", "leader_epoch", "leo", "maximal_isr", "min_isr", "offset", "part",
+        "partition_epoch", "seq", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(self, row: Row) -> None:
         cell: Callable[[str], Any] = row.get
         self.seq: int = row["seq"]
+        self.at_ms: int = cell("vt")
         self.broker: int = row["broker"]
         self.incarnation: str | None = cell("incarnation")
         self.topic: str = row["topic"]
@@ -134,3 +136,38 @@ def _state(
         _NOWHERE if leader_epoch is None else leader_epoch,
         broker_epoch,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOfPartition:
+    """One partition of a Fetch that names a leader epoch, as a broker handled it.
+
+    Shapes:  error: None where the response leaves the partition out.
+    """
+
+    request: int
+    sender: int
+    broker: int
+    part: int
+    leader_epoch: int
+    error: int | None
+
+
+def fetches_in(fetch: Exchange) -> Iterator[tuple[str, FetchOfPartition]]:
+    """The partitions of a Fetch by topic id; one that names topics (below version 13) has none."""
+    errors: dict[tuple[str | None, int | None], int | None] = {}
+    asked = each(fetch.request, "topics")  # none, where a session continues as it was
+    for topic in each(fetch.response, "responses") if asked else ():
+        for partition in each(topic, "partitions"):
+            place = topic.get("topicId"), partition.get("partitionIndex")
+            errors.setdefault(place, partition.get("errorCode"))
+    for topic in asked:
+        for partition in each(topic, "partitions"):
+            topic_id, number = topic.get("topicId"), partition.get("partition")
+            epoch = partition.get("currentLeaderEpoch")
+            if topic_id is not None and number is not None and epoch is not None and epoch >= 0:
+                error = errors.get((topic_id, number))
+                yield (
+                    topic_id,
+                    FetchOfPartition(fetch.id, fetch.sender, fetch.receiver, number, epoch, error),
+                )

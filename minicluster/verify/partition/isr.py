@@ -14,6 +14,7 @@ keeps     by broker, what its running process has shown; the committed state, th
 from __future__ import annotations
 
 from minicluster.values import dataclass
+from minicluster.verify.exchange.controller import a_rejected_alter_partition_writes_nothing
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import Ids, PartitionEvent
@@ -25,6 +26,7 @@ _CHANGES = frozenset(
 )
 _NOTHING_IN_FLIGHT = frozenset(("become_leader", "isr_commit", "isr_revert"))
 _NO_BROKER_EPOCH = -1
+_FINAL_REJECTIONS = ("INELIGIBLE_REPLICA", "OPERATION_NOT_ATTEMPTED")
 
 
 @dataclass(slots=True)
@@ -94,6 +96,8 @@ class IsrOfPartition:
                 yield from leaders_propose_only_eligible_replicas(self.setting, event)
             case "isr_revert":
                 yield from a_change_is_reverted_only_when_it_is_rejected(event)
+                if event.error is not None:
+                    yield from leaders_give_up_only_what_is_rejected(event, event.error)
             case "isr_commit":
                 isr, before = event.isr or (), process.isr or ()
                 leaving = tuple(member for member in before if member not in isr)
@@ -198,10 +202,8 @@ def the_committed_isr_is_in_the_maximal_isr(
         yield broken(
             f"the controller committed ISR {ids(state.after.isr)} while leader {leader.broker} has "
             f"maximal ISR {ids(leader.maximal_isr)}",
+            record=state,
             broker=leader.broker,
-            offset=state.offset,
-            topic=state.topic,
-            partition=state.partition,
         )
 
 
@@ -232,6 +234,18 @@ def a_change_is_reverted_only_when_it_is_rejected(event: PartitionEvent) -> Find
     yield CASE
     if event.error is None:
         yield broken(f"leader {event.broker} reverted an ISR change that was not rejected", event)
+
+
+@a_rejected_alter_partition_writes_nothing.also
+def leaders_give_up_only_what_is_rejected(event: PartitionEvent, error: str) -> Findings:
+    """The leader goes back to the ISR before its proposal because of an error."""
+    yield CASE
+    if error not in _FINAL_REJECTIONS:
+        yield broken(
+            f"leader {event.broker} reverted to ISR {ids(event.isr)} on an error that is no final "
+            "rejection",
+            event,
+        )
 
 
 @one_isr_change_is_in_flight_at_a_time.also

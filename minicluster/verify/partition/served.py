@@ -1,20 +1,22 @@
-"""What the replicas of a partition give to consumers (KIP-98, KIP-207, KIP-392).
+"""What the replicas of a partition give to consumers and followers (KIP-98, KIP-207, KIP-392).
 
-subject   a partition: the events of its replicas, and their responses
-keeps     by broker, the high watermark of its replica, and the highest that clients received in
-          its leadership
+subject   a partition: the events of its replicas, their responses to consumers, and, of a run that
+          has ended, the Fetches that they handled
+keeps     by broker, the high watermark and leader epoch of its replica, and the highest high
+          watermark that clients received in its leadership
 """
 
 from __future__ import annotations
 
 from minicluster.values import dataclass
 from minicluster.verify.model import Evidence
-from minicluster.verify.partition.event import PartitionEvent, Response
+from minicluster.verify.partition.event import FetchOfPartition, PartitionEvent, Response
 from minicluster.verify.partition.replicas import a_leaders_high_watermark_does_not_decrease
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, rule
 
 _TABLES = ("client_record", "partition_event", "raft_event")
 READ = "read"
+_WITH_EPOCH = ("become_leader", "become_follower", "isr_commit", "hw")
 
 
 @dataclass(slots=True)
@@ -23,10 +25,11 @@ class Serving:
 
     Shapes:  leadership: incarnation and leader epoch. returned: the highest high watermark that
              clients received in it. epoch_start: its log end as it became leader in that epoch, the
-             lowest if it did twice.
+             lowest if it did twice. leader_epoch: the latest.
     """
 
     high_watermark: int | None = None
+    leader_epoch: int | None = None
     leads: bool = False
     leadership: tuple[str | None, int] | None = None
     returned: int | None = None
@@ -50,6 +53,8 @@ class ServedOfPartition:
             return
         if event.hw_new is not None:
             replica.high_watermark = event.hw_new
+        if event.leader_epoch is not None and event.kind in _WITH_EPOCH:
+            replica.leader_epoch = event.leader_epoch
         if event.kind == "become_leader" or event.kind == "become_follower":
             leadership, before = (event.incarnation, event.leader_epoch), replica.leadership
             replica.leads = event.kind == "become_leader"
@@ -76,6 +81,12 @@ class ServedOfPartition:
                 yield from the_last_stable_offset_is_at_most_the_high_watermark(response)
         if response.high_watermark is not None:
             replica.returned = max(response.high_watermark, replica.returned or 0)
+
+    def on_fetch(self, fetch: FetchOfPartition) -> Said:
+        """A replica handles a Fetch."""
+        replica = self.replicas.get(fetch.broker)
+        if replica is not None and replica.leader_epoch is not None:
+            yield from fetches_with_another_leader_epoch_are_rejected(fetch, replica.leader_epoch)
 
 
 @rule("F6", "Clients read committed records only",
@@ -174,4 +185,25 @@ def the_last_stable_offset_bounds_read_committed(response: Response) -> Findings
             f"broker {response.broker} gave a consumer with read_committed the record at offset "
             f"{response.offset}, at or above the last stable offset",
             response,
+        )
+
+
+@rule("F15", "Fetches with another leader epoch are rejected",
+      source="KIP-320, KAFKA-7395; Partition.localLogWithEpochOrThrow", evidence=Evidence.TRACE,
+      at_end=True, tables=("rpc", "partition_event"),
+      breaks="The partition is at leader epoch 0, and a Fetch with 1 gets records.",
+      keeps="The partition is at leader epoch 0; a Fetch with 1 gets an error, and "
+      "one with 0 records.")  # fmt: skip
+def fetches_with_another_leader_epoch_are_rejected(fetch: FetchOfPartition, own: int) -> Findings:
+    """A Fetch whose current leader epoch is not that of the partition where it is handled returns
+    an error."""
+    if fetch.error is None:
+        return
+    yield CASE
+    if fetch.error == 0 and fetch.leader_epoch != own:
+        yield broken(
+            f"a Fetch of broker {fetch.sender} with another leader epoch was accepted (request "
+            f"{fetch.request})",
+            broker=fetch.sender,
+            partition=fetch.part,
         )

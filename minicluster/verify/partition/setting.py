@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from minicluster.verify.histories.timeline import CommittedBroker
+from minicluster.verify.histories.published import published_images
+from minicluster.verify.histories.timeline import CommittedBroker, CommittedPartition
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.partition.event import Place
 
@@ -41,9 +39,21 @@ class Setting:
         """
         return None
 
+    def applied_image_of(self, node: int, incarnation: str | None, at_ms: int) -> int | None:
+        """The offset of the image that a broker had published some time before a moment."""
+        return None
+
     def broker_at(self, broker: int, offset: int) -> CommittedBroker | None:
         """A broker as the metadata log has it at an offset."""
         return None
+
+    def partition_at(self, place: Place, offset: int) -> CommittedPartition | None:
+        """A partition as the metadata log has it at an offset."""
+        return None
+
+    def states_of(self, place: Place) -> Sequence[CommittedPartition]:
+        """All states of a partition, also those that are committed later."""
+        return ()
 
 
 class SettingOfRun(Setting):
@@ -56,19 +66,24 @@ class SettingOfRun(Setting):
             on_zookeeper=run.evidence.on_zookeeper,
             is_over=True,
         )
-        self._first_image, self._timeline = run.first_image, run.timeline
-        self._events: dict[int, array[int]] = defaultdict(lambda: array("q"))
-        self._offsets: dict[int, array[int]] = defaultdict(lambda: array("q"))
-        for row in run.rows("publish"):
-            self._events[row["node"]].append(row["seq"])
-            self._offsets[row["node"]].append(row["offset"])
+        self._timeline, self._images = run.timeline, run.context(published_images)
 
     def image_of(self, node: int, event: int) -> int | None:
         """The offset of the image that a node had published before an event."""
-        place = bisect_right(self._events.get(node, ()), event)
-        offset = self._offsets[node][place - 1] if place else None
-        return offset if offset is not None and offset >= self._first_image else None
+        return self._images.latest(node, event)
+
+    def applied_image_of(self, node: int, incarnation: str | None, at_ms: int) -> int | None:
+        """The offset of the image that a broker had published some time before a moment."""
+        return self._images.applied(node, incarnation, at_ms)
 
     def broker_at(self, broker: int, offset: int) -> CommittedBroker | None:
         """A broker as the metadata log has it at an offset."""
         return self._timeline.broker_at(broker, offset)
+
+    def partition_at(self, place: Place, offset: int) -> CommittedPartition | None:
+        """A partition as the metadata log has it at an offset."""
+        return self._timeline.partition_at(*place, offset)
+
+    def states_of(self, place: Place) -> Sequence[CommittedPartition]:
+        """All states of a partition."""
+        return self._timeline.partitions.get(place, ())

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from minicluster.verify import znodes
+from minicluster.verify.exchange import driver as exchange
 from minicluster.verify.group import driver as group
-from minicluster.verify.histories import applied_metadata
 from minicluster.verify.histories import clients as clients_history
 from minicluster.verify.histories import failed_directories as failed_directories_history
 from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import images as images_history
 from minicluster.verify.histories import programs as programs_history
-from minicluster.verify.histories import quorum as quorum_history
-from minicluster.verify.histories import requests as requests_history
 from minicluster.verify.histories import transactions as transactions_history
 from minicluster.verify.histories import users as users_history
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
+from minicluster.verify.quorum import driver as quorum
 from minicluster.verify.rules import (
     brokers,
     header,
@@ -24,8 +23,6 @@ from minicluster.verify.rules import (
     memberships,
     partitions,
     programs,
-    quorum,
-    requests,
     topics,
     transactions,
     users,
@@ -39,10 +36,10 @@ MODULES = (
     memberships,
     brokers,
     topics,
-    quorum,
+    *quorum.MODULES,
     images,
     *partition.MODULES,
-    requests,
+    *exchange.MODULES,
     *group.MODULES,
     transactions,
     liveness,
@@ -52,11 +49,8 @@ MODULES = (
     znodes,
 )
 _HISTORIES = (
-    quorum_history,
     images_history,
     failed_directories_history,
-    requests_history,
-    applied_metadata,
     clients_history,
     transactions_history,
     programs_history,
@@ -84,6 +78,8 @@ ON_ZOOKEEPER = tuple(
 )
 HISTORIES: tuple[History, ...] = (
     partition.HISTORY,
+    exchange.HISTORY,
+    quorum.HISTORY,
     group.HISTORY,
     waits.HISTORY,
     znodes.HISTORY,

@@ -161,7 +161,7 @@ def _its_isrs_have_lost_it(inside: NewIncarnationInside) -> Findings:
 
 
 @rule("C5", "An unclean election happens only without a clean candidate",
-      source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader", tables=("rpc",),
+      source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader",
       breaks="ISR [2] has no leader; broker 3 is elected uncleanly although broker 2 is active.",
       keeps="Broker 2 is elected uncleanly one record before broker 1 of ISR [1] is "
       "fenced, in one operation.")  # fmt: skip

@@ -88,6 +88,19 @@ class Event(Protocol):
     broker: int
 
 
+class Record(Protocol):
+    """A record about a partition in the metadata log, at which a finding is."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partition(self) -> int: ...
+
+
 Outcome = _Counted | Exempt | Broken
 Findings = Iterator[Outcome]
 Judgement = Callable[..., Findings]
@@ -104,6 +117,7 @@ def broken(
     message: str,
     event: Event | None = None,
     *,
+    record: Record | None = None,
     broker: int | None = None,
     offset: int | None = None,
     topic: str | None = None,
@@ -112,11 +126,13 @@ def broken(
 ) -> Broken:
     """A violation, as one sentence without a full stop.
 
-    Shapes:  event: that shows it; its partition and its broker are those of the finding. broker:
-             another one that the finding is about. offset, topic, partition: in place of the
-             step's; an offset of -1 is shown nowhere in the metadata log. earlier: an event
-             before, without which it were none.
+    Shapes:  event: that shows it; its partition and its broker are those of the finding. record: of
+             the metadata log, likewise with its offset. broker: another one that the finding is
+             about. offset, topic, partition: in place of the step's; an offset of -1 is shown
+             nowhere in the metadata log. earlier: an event before, without which it were none.
     """
+    if record is not None:
+        offset, topic, partition = record.offset, record.topic, record.partition
     if event is not None:
         topic, partition = event.topic, event.part
         broker = event.broker if broker is None else broker

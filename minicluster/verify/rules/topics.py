@@ -51,13 +51,11 @@ def _and_their_topic_exists(topic: NamedTopic) -> Findings:
 
 @rule("E29", "An operation is written as a whole or not at all",
       source="KIP-631, KAFKA-12376; QuorumController (ControllerResult.atomicOf)",
-      tables=("rpc",),
       breaks="The TopicRecord of orders is one operation, and its first partition the next.",
       keeps="orders and partition 0 are one operation, and partition 1, added "
       "later, one of its own.")  # fmt: skip
 def an_operation_is_written_as_a_whole(topic: TopicOperation) -> Findings:
-    """A topic and its first partitions are one operation, and a request that creates or deletes
-    topics or partitions writes all of its records in one operation."""
+    """A topic and its first partitions are one operation."""
     yield CASE
     if not topic.partitions:
         yield broken(f"topic {topic.name} was created without partitions")

@@ -17,7 +17,6 @@ from minicluster.verify.rules.memberships import (
     the_leader_is_active,
 )
 from tests.verify.examples.example import breaks, keeps
-from tests.verify.examples.partitions import recovering
 from tests.verify.handwritten.log import (
     DIR_A,
     DIR_B,
@@ -31,7 +30,7 @@ from tests.verify.handwritten.log import (
     on_directories,
     partition,
 )
-from tests.verify.handwritten.run import EVERYBODY, RunBuilder, as_json, plain_run
+from tests.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
 
 
 @breaks(every_isr_member_is_active)
@@ -141,22 +140,6 @@ def c5_bad() -> LogBuilder:
     return cluster().op(change((2,), leader=-1)).op(change((3,), leader=3, recovery=RECOVERING))
 
 
-def _elected_by_request(election_type: int) -> RunBuilder:
-    """The record that elects broker 2 uncleanly is of a request.
-
-    Shapes:  election_type: 0 preferred, 1 unclean (ElectionType).
-    """
-    run = RunBuilder(recovering())
-    request = as_json({"electionType": election_type})
-    return run.rpc("ElectLeaders", 7, written=(run.log.offset - 1,), request=request)
-
-
-@breaks(no_unclean_election_beside_a_clean_candidate)
-def c5_bad_request() -> RunBuilder:
-    """ElectLeaders asks for preferred leaders, and broker 2 is elected from outside the ISR."""
-    return _elected_by_request(0)
-
-
 @keeps(no_unclean_election_beside_a_clean_candidate)
 def c5_near() -> LogBuilder:
     """Broker 2 is elected uncleanly one record before broker 1 of ISR [1] is fenced, in one
@@ -193,12 +176,6 @@ def c5_near_later() -> LogBuilder:
     log = cluster().op(change((2,), leader=2)).fence(2, change((2,), leader=-1))
     elected = change((3,), leader=3, recovery=RECOVERING)
     return log.op(elected, log.registration(2, fenced=-1))
-
-
-@keeps(no_unclean_election_beside_a_clean_candidate)
-def c5_near_request() -> RunBuilder:
-    """ElectLeaders asks for unclean elections, and broker 2 is elected from outside the ISR."""
-    return _elected_by_request(1)
 
 
 def _offline(log: LogBuilder, *changes: r.PartitionChangeRecord) -> LogBuilder:

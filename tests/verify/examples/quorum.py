@@ -1,83 +1,26 @@
-"""Examples of the rules in `quorum.py`."""
+"""Examples of the rules in `quorum/quorum.py`."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Self
 
 from minicluster.protocol import records as r
-from minicluster.verify.rules.quorum import (
+from minicluster.verify.quorum.quorum import (
     an_elected_leader_holds_what_is_committed,
     an_epochs_first_commit_is_its_own,
-    each_epoch_begins_with_its_leader_change,
-    leader_epochs_do_not_decrease,
-    log_offsets_have_no_gap,
-    logs_match,
     nodes_use_the_voters_of_their_log,
     one_vote_per_epoch,
+    responses_have_the_epoch_of_their_node,
     the_high_watermark_is_held_by_a_majority,
 )
 from tests.verify.examples.example import breaks, keeps
-from tests.verify.handwritten.log import LogBuilder, change, cluster
-from tests.verify.handwritten.run import RunBuilder, WithSnapshot, as_json, cut_log
+from tests.verify.handwritten.log import cluster
+from tests.verify.handwritten.run import RunBuilder, as_json
 
 _NO_OP = r.NoOpRecord()
 _VOTERS = "101@a,102@b,103@c"
 _FEWER = "101@a,102@b"
 _BESIDE_KAFKA = f"{_VOTERS},3000@d"  # a controller of Apache Kafka, in another process
-
-
-@breaks(log_offsets_have_no_gap)
-def e01_bad() -> LogBuilder:
-    """A batch begins one offset above the end of the one before."""
-    log = cluster()
-    return log.op(_NO_OP, base=log.offset + 1)
-
-
-@keeps(log_offsets_have_no_gap)
-def e01_near() -> LogBuilder:
-    """Batches of one record and of two follow each other without a gap."""
-    return cluster().op(_NO_OP).op(_NO_OP, _NO_OP).op(_NO_OP)
-
-
-@breaks(log_offsets_have_no_gap)
-def e01_cut() -> RunBuilder:
-    """A log begins above offset 0, and there is no snapshot."""
-    return RunBuilder(cut_log(cluster(), keep_from=3))
-
-
-@keeps(log_offsets_have_no_gap)
-def e01_cut_near() -> RunBuilder:
-    """A log begins above offset 0, one batch before the end of its snapshot."""
-    return WithSnapshot(batches=4, kept=3)
-
-
-@breaks(leader_epochs_do_not_decrease)
-def e02_bad() -> LogBuilder:
-    """A batch of epoch 3 follows the LeaderChange of epoch 4."""
-    log = cluster().lead(102, epoch=4)
-    log.epoch = 3
-    return log.op(_NO_OP)
-
-
-@keeps(leader_epochs_do_not_decrease)
-def e02_near() -> LogBuilder:
-    """A batch of epoch 4 follows the LeaderChange of epoch 4, and those of epoch 1 come before."""
-    return cluster().lead(102, epoch=4).op(_NO_OP)
-
-
-@breaks(each_epoch_begins_with_its_leader_change)
-def e03_bad() -> LogBuilder:
-    """Epoch 2 begins with a NoOpRecord."""
-    log = cluster()
-    log.epoch = 2
-    return log.op(_NO_OP)
-
-
-@breaks(each_epoch_begins_with_its_leader_change)
-def e03_two_leaders() -> LogBuilder:
-    """Epoch 2 has a LeaderChange of 102, and then two of 103."""
-    return cluster().lead(102, epoch=2).op(_NO_OP).lead(103, epoch=2).lead(103, epoch=2)
 
 
 class _Story(RunBuilder):
@@ -98,76 +41,12 @@ class _Story(RunBuilder):
         return self.raft_event("hw", node, offset=offset, **{"voters": _VOTERS, **values})
 
 
-def _leading() -> _Story:
+def leading() -> _Story:
     """101 leads epoch 1 of three voters."""
     story = _Story()
     for node in (101, 102, 103):
         story.raft_event("begin", node, epoch=0, offset=0)
     return story.raft_event("epoch").raft_event("elected", leader=101)
-
-
-@breaks(each_epoch_begins_with_its_leader_change)
-def e03_two_elected() -> RunBuilder:
-    """102 is elected in epoch 1, which 101 leads; it writes nothing, so no log shows it."""
-    return _leading().raft_event("elected", 102, leader=102)
-
-
-@keeps(each_epoch_begins_with_its_leader_change)
-def e03_near() -> LogBuilder:
-    """Epochs 2 and 5 begin with their LeaderChange."""
-    return cluster().lead(102, epoch=2).op(_NO_OP).lead(101, epoch=5)
-
-
-@keeps(each_epoch_begins_with_its_leader_change)
-def e03_near_elected() -> RunBuilder:
-    """102 is elected in epoch 2, after 101 in epoch 1."""
-    return _leading().raft_event("elected", 102, leader=102, epoch=2)
-
-
-class _TwoControllers(RunBuilder):
-    """A run in which controller 102 has a log of its own."""
-
-    other: LogBuilder
-
-    def write(self, folder: Path) -> Path:
-        super().write(folder)
-        self.other.write(folder / "controller-102")
-        return folder
-
-
-@breaks(logs_match)
-def e05_bad() -> RunBuilder:
-    """Controllers 101 and 102 hold different records at one offset of epoch 1."""
-    run = _TwoControllers(cluster().op(change((1, 2))))
-    run.other = cluster().op(change((1, 3)))
-    return run
-
-
-@breaks(logs_match)
-def e05_truncated() -> RunBuilder:
-    """103 truncates its record at offset 7 of epoch 1, which differed from that of 101."""
-    story = _leading().raft_event("append", offset=7, crc=1)
-    story.raft_event("append", 103, offset=7, crc=2)
-    return story.raft_event("truncate", 103, offset=7, epoch=1)
-
-
-@keeps(logs_match)
-def e05_near() -> RunBuilder:
-    """Controllers 101 and 102 hold different records at one offset, in epochs 1 and 2."""
-    run = _TwoControllers(cluster().op(change((1, 2))))
-    run.other = cluster().lead(102, epoch=2).op(change((1, 3)))
-    return run
-
-
-@keeps(logs_match)
-def e05_near_truncated() -> RunBuilder:
-    """103 truncates a record of epoch 2 at offset 7, and appends the one of epoch 1 that 101 and
-    102 have."""
-    story = _leading().raft_event("append", offset=7, crc=1)
-    story.raft_event("append", 103, offset=7, crc=2, epoch=2)
-    story.raft_event("truncate", 103, offset=7, epoch=1)
-    story.raft_event("append", 103, offset=7, crc=1)
-    return story.raft_event("append", 102, offset=7, crc=1)
 
 
 @breaks(one_vote_per_epoch)
@@ -194,33 +73,33 @@ def e06_bad() -> RunBuilder:
 def e06_no_majority() -> RunBuilder:
     """Leader 101 commits up to 5; of three voters only it has flushed that, and 102 has appended
     it."""
-    story = _leading().disk(101, 5).raft_event("append", 102, offset=4).disk(102, 4)
+    story = leading().disk(101, 5).raft_event("append", 102, offset=4).disk(102, 4)
     return story.committed(5)
 
 
 @breaks(the_high_watermark_is_held_by_a_majority)
 def e06_no_majority_of_the_present_voters() -> RunBuilder:
     """Leader 101 commits up to 5, which 103 has flushed as well; but the voters are 101 and 102."""
-    return _leading().disk(101, 5).disk(103, 5).committed(5, voters=_FEWER)
+    return leading().disk(101, 5).disk(103, 5).committed(5, voters=_FEWER)
 
 
 @breaks(the_high_watermark_is_held_by_a_majority)
 def e06_no_majority_beside_kafka() -> RunBuilder:
     """Leader 101 commits up to 5, and with 3000, whose disk is not recorded, two of four voters may
     have it."""
-    return _leading().disk(101, 5).disk(102, 4).committed(5, voters=_BESIDE_KAFKA)
+    return leading().disk(101, 5).disk(102, 4).committed(5, voters=_BESIDE_KAFKA)
 
 
 @breaks(the_high_watermark_is_held_by_a_majority)
 def e06_cut_again() -> RunBuilder:
     """Leader 101 commits up to 5, which 102 had flushed and has truncated to 3."""
-    return _leading().disk(101, 5).disk(102, 5).disk(102, 3).committed(5)
+    return leading().disk(101, 5).disk(102, 5).disk(102, 3).committed(5)
 
 
 @breaks(the_high_watermark_is_held_by_a_majority)
 def e06_leader_falls_behind() -> RunBuilder:
     """The leader of epoch 1 commits up to 5, and that of epoch 2 has high watermark 4."""
-    story = _leading().disk(101, 5).disk(102, 5).disk(103, 4).committed(5)
+    story = leading().disk(101, 5).disk(102, 5).disk(103, 4).committed(5)
     story.raft_event("epoch", 103, epoch=2).raft_event("elected", 103, epoch=2, leader=103)
     return story.committed(4, 103, epoch=2)
 
@@ -228,22 +107,8 @@ def e06_leader_falls_behind() -> RunBuilder:
 @breaks(the_high_watermark_is_held_by_a_majority)
 def e06_ahead_of_the_leader() -> RunBuilder:
     """Leader 101 commits up to 5, and 103 has high watermark 6."""
-    story = _leading().disk(101, 5).disk(102, 5).committed(5)
+    story = leading().disk(101, 5).disk(102, 5).committed(5)
     return story.raft_event("hw", 103, offset=6)
-
-
-def _fetch_responded(reported: int) -> _Story:
-    """101 led epoch 1, is in epoch 2 by now, and responds to a fetch that waited."""
-    story = _leading().raft_event("elected", 102, leader=102).raft_event("epoch", epoch=2)
-    leader = {"leaderId": 101, "leaderEpoch": reported}
-    response = {"responses": [{"partitions": [{"currentLeader": leader}]}]}
-    return story.rpc("Fetch", 103, response=as_json(response))
-
-
-@breaks(the_high_watermark_is_held_by_a_majority)
-def e06_past_epoch() -> RunBuilder:
-    """101 has led epoch 1, is in epoch 2, and responds to a Fetch with epoch 1."""
-    return _fetch_responded(1)
 
 
 @keeps(the_high_watermark_is_held_by_a_majority)
@@ -256,7 +121,7 @@ def e06_near() -> RunBuilder:
 @keeps(the_high_watermark_is_held_by_a_majority)
 def e06_near_majority() -> RunBuilder:
     """Leader 101 and one of the other two have flushed up to 5; the third hears of it later."""
-    story = _leading().disk(101, 5).disk(102, 5).committed(5).raft_event("hw", 102, offset=5)
+    story = leading().disk(101, 5).disk(102, 5).committed(5).raft_event("hw", 102, offset=5)
     return story.disk(103, 5).raft_event("hw", 103, offset=4)
 
 
@@ -264,13 +129,13 @@ def e06_near_majority() -> RunBuilder:
 def e06_near_majority_with_kafka() -> RunBuilder:
     """101 and 102 of four voters have flushed up to 5, and 3000, whose disk is not recorded, may
     have."""
-    return _leading().disk(101, 5).disk(102, 5).committed(5, voters=_BESIDE_KAFKA)
+    return leading().disk(101, 5).disk(102, 5).committed(5, voters=_BESIDE_KAFKA)
 
 
 @keeps(the_high_watermark_is_held_by_a_majority)
 def e06_near_deposed() -> RunBuilder:
     """102 leads epoch 2 and commits up to 7; only then 101, deposed, learns of flushes up to 5."""
-    story = _leading().disk(101, 5).disk(102, 5).disk(103, 5)
+    story = leading().disk(101, 5).disk(102, 5).disk(103, 5)
     story.raft_event("epoch", 102, epoch=2).raft_event("elected", 102, epoch=2, leader=102)
     story.disk(102, 7).disk(103, 7).committed(7, 102, epoch=2)
     return story.committed(5)
@@ -279,14 +144,8 @@ def e06_near_deposed() -> RunBuilder:
 @keeps(the_high_watermark_is_held_by_a_majority)
 def e06_near_lost_disk() -> RunBuilder:
     """102 has flushed up to 5 and loses its disk, which leader 101 cannot detect."""
-    story = _leading().disk(101, 5).disk(102, 5)
+    story = leading().disk(101, 5).disk(102, 5)
     return story.raft_event("begin", 102, life=2, offset=0, epoch=0).committed(5)
-
-
-@keeps(the_high_watermark_is_held_by_a_majority)
-def e06_near_epoch() -> RunBuilder:
-    """101 has led epoch 1, is in epoch 2, and responds to a Fetch with epoch 2."""
-    return _fetch_responded(2).disk(101, 5).disk(102, 5).committed(5)
 
 
 def _elected(log_end: int) -> RunBuilder:
@@ -306,7 +165,7 @@ def e07_bad() -> RunBuilder:
 def e07_other_records() -> RunBuilder:
     """103 is elected with a log that is long enough, but ends in an epoch before the committed
     one."""
-    story = _leading().raft_event("append", 103, offset=9, epoch=1)
+    story = leading().raft_event("append", 103, offset=9, epoch=1)
     story.raft_event("epoch", epoch=2).raft_event("elected", epoch=2, leader=101)
     story.raft_event("append", offset=6, epoch=2).disk(101, 7).disk(102, 7).committed(7, epoch=2)
     return story.raft_event("elected", 103, epoch=3, leader=103)
@@ -315,7 +174,7 @@ def e07_other_records() -> RunBuilder:
 @breaks(an_elected_leader_holds_what_is_committed)
 def e07_after_a_snapshot() -> RunBuilder:
     """Ten records are committed; 102, which had them, begins again with eight and is elected."""
-    story = _leading().raft_event("append", 102, offset=9).disk(101, 10).disk(102, 10).committed(10)
+    story = leading().raft_event("append", 102, offset=9).disk(101, 10).disk(102, 10).committed(10)
     story.raft_event("begin", 102, life=2, offset=8, epoch=1)
     return story.raft_event("elected", 102, life=2, epoch=2, leader=102)
 
@@ -330,7 +189,7 @@ def e07_near() -> RunBuilder:
 def e07_near_snapshot() -> RunBuilder:
     """103 is elected; it has loaded a snapshot of all that is committed and appended nothing
     since."""
-    story = _leading().disk(101, 10).disk(102, 10).committed(10)
+    story = leading().disk(101, 10).disk(102, 10).committed(10)
     story.raft_event("append", 103, offset=3).raft_event("begin", 103, offset=10, epoch=1)
     return story.raft_event("elected", 103, epoch=2, leader=103)
 
@@ -414,3 +273,23 @@ def e43_near_static() -> RunBuilder:
     story = _Story().raft_event("begin", offset=0, epoch=0, kraft_version=0)
     story.raft_event("voters", epoch=0, voters="101,102,103", kraft_version=0)
     return story.raft_event("epoch")
+
+
+def _fetch_responded(reported: int) -> _Story:
+    """101 led epoch 1, is in epoch 2 by now, and responds to a fetch that waited."""
+    story = leading().raft_event("elected", 102, leader=102).raft_event("epoch", epoch=2)
+    leader = {"leaderId": 101, "leaderEpoch": reported}
+    response = {"responses": [{"partitions": [{"currentLeader": leader}]}]}
+    return story.rpc("Fetch", 103, response=as_json(response))
+
+
+@breaks(responses_have_the_epoch_of_their_node)
+def e45_bad() -> RunBuilder:
+    """101 has led epoch 1, is in epoch 2, and responds to a Fetch with epoch 1."""
+    return _fetch_responded(1)
+
+
+@keeps(responses_have_the_epoch_of_their_node)
+def e45_near() -> RunBuilder:
+    """101 has led epoch 1, is in epoch 2, and responds to a Fetch with epoch 2."""
+    return _fetch_responded(2)

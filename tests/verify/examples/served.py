@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from minicluster.protocol.error_codes import ErrorCode
 from minicluster.verify.partition.served import (
     clients_read_committed_records_only,
+    fetches_with_another_leader_epoch_are_rejected,
     the_last_stable_offset_is_at_most_the_high_watermark,
 )
 from tests.verify.examples.example import breaks, keeps
@@ -15,7 +17,7 @@ from tests.verify.handwritten.clients import (
     read_committed,
     reads,
 )
-from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
+from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, as_json, plain_run
 
 
 @breaks(clients_read_committed_records_only)
@@ -69,3 +71,32 @@ def h5_near() -> RunBuilder:
     return reads(
         read_committed(run, 3, last_stable_offset=4), "m2", 4, isolation=0, last_stable_offset=4
     )
+
+
+def _fetched(epoch: int, error: int = 0) -> RunBuilder:
+    """A Fetch of broker 2 with a current leader epoch; leader 1 is in epoch 0."""
+    run = plain_run().partition("become_leader", leo=0, leader_epoch=0, **EVERYBODY)
+    topic = {"topicId": TOPIC_ID, "topic": ""}
+    requested = {"partition": 0, "currentLeaderEpoch": epoch}
+    reported = {"partitionIndex": 0, "errorCode": error}
+    return run.rpc(
+        "Fetch",
+        2,
+        dst=1,
+        request=as_json({"topics": [{**topic, "partitions": [requested]}]}),
+        response=as_json({"responses": [{**topic, "partitions": [reported]}]}),
+    )
+
+
+@breaks(fetches_with_another_leader_epoch_are_rejected)
+def f15_bad() -> RunBuilder:
+    """The partition is at leader epoch 0, and a Fetch with 1 gets records."""
+    return _fetched(1)
+
+
+@keeps(fetches_with_another_leader_epoch_are_rejected)
+def f15_near() -> RunBuilder:
+    """The partition is at leader epoch 0; a Fetch with 1 gets an error, and one with 0 records."""
+    run = _fetched(1, ErrorCode.UNKNOWN_LEADER_EPOCH)
+    run.rows["rpc"] += _fetched(0).rows["rpc"]
+    return run

@@ -74,39 +74,10 @@ def e29_bad() -> LogBuilder:
     return log.op(partition((1,)))
 
 
-def _two_topics(*, apart: bool) -> RunBuilder:
-    """One CreateTopics request with two topics, in one operation or in two."""
-    log = LogBuilder().brokers(1)
-    first = (r.TopicRecord(name="orders", topic_id=TOPIC), partition((1,)))
-    second = (
-        r.TopicRecord(name="other", topic_id=OTHER_TOPIC),
-        partition((1,), topic_id=OTHER_TOPIC),
-    )
-    start = log.offset
-    if apart:
-        log.op(*first).op(*second)
-    else:
-        log.op(*first, *second)
-    written = tuple(range(start, start + 4))
-    return RunBuilder(log).rpc("CreateTopics", 7, written=written)
-
-
-@breaks(an_operation_is_written_as_a_whole)
-def e29_bad_request() -> RunBuilder:
-    """One CreateTopics request writes its two topics in two operations."""
-    return _two_topics(apart=True)
-
-
 @keeps(an_operation_is_written_as_a_whole)
 def e29_near() -> LogBuilder:
     """orders and partition 0 are one operation, and partition 1, added later, one of its own."""
     return LogBuilder().brokers(1).topic(partition((1,))).op(partition((1,), part=1))
-
-
-@keeps(an_operation_is_written_as_a_whole)
-def e29_near_request() -> RunBuilder:
-    """One CreateTopics request writes its two topics in one operation."""
-    return _two_topics(apart=False)
 
 
 @breaks(metadata_transactions_do_not_nest)

@@ -1,4 +1,4 @@
-"""Examples of the rules in `requests.py`."""
+"""Examples of the rules in `exchange/controller.py`."""
 
 from __future__ import annotations
 
@@ -7,38 +7,29 @@ from typing import Any
 
 from minicluster.protocol import records as r
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.verify.rules.requests import (
+from minicluster.verify.exchange.controller import (
     a_broker_is_unfenced_when_it_has_caught_up,
+    a_preferred_election_is_clean,
     a_rejected_alter_partition_writes_nothing,
     a_stale_broker_epoch_is_rejected,
     alter_partition_elects_no_leader,
     an_accepted_alter_partition_is_current,
     an_accepted_isr_names_current_incarnations,
-    brokers_act_as_their_image_has_it,
-    brokers_keep_the_replicas_assigned_to_them,
-    fetches_with_another_leader_epoch_are_rejected,
-    leader_epochs_are_those_of_the_log,
     only_the_leader_ends_a_recovery,
-    partition_epochs_are_those_of_the_log,
     responses_leave_after_the_commit,
+    the_records_of_a_request_are_one_operation,
 )
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.examples.partitions import recovering
 from tests.verify.handwritten.log import (
+    OTHER_TOPIC,
     TOPIC,
     LogBuilder,
     change,
     cluster,
     partition,
 )
-from tests.verify.handwritten.run import (
-    EVERYBODY,
-    TOPIC_ID,
-    RunBuilder,
-    WithSnapshot,
-    as_json,
-    plain_run,
-)
+from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, WithSnapshot, as_json
 
 
 def _shrunk() -> RunBuilder:
@@ -81,7 +72,7 @@ def a6_near() -> RunBuilder:
     return run.alter_partition(1, (1, 2), error_code=ErrorCode.INELIGIBLE_REPLICA)
 
 
-def _accepted(
+def accepted(
     *, epoch: int | None = None, log: LogBuilder | None = None, **reported: int
 ) -> RunBuilder:
     """An accepted shrink to [1, 2].
@@ -125,7 +116,7 @@ def _accepted(
 @breaks(an_accepted_isr_names_current_incarnations)
 def a7_bad() -> RunBuilder:
     """An accepted ISR names broker 2 with broker epoch 1, which is not its own."""
-    return _accepted(epoch=1)
+    return accepted(epoch=1)
 
 
 @keeps(an_accepted_isr_names_current_incarnations)
@@ -133,7 +124,7 @@ def a7_near() -> RunBuilder:
     """An accepted ISR names broker 2 without an epoch (-1); its next incarnation comes after the
     record."""
     log = cluster().op(change((1, 2)))
-    run = _accepted(log=log, epoch=-1)
+    run = accepted(log=log, epoch=-1)
     log.register(2, incarnation=2, before=[change((1,))])
     return run
 
@@ -252,6 +243,24 @@ def c6_rejected_about_another_partition() -> RunBuilder:
     return _recovered().alter_partition(2, (2,), error="NOT_CONTROLLER", request=request)
 
 
+def _elected(log: LogBuilder) -> RunBuilder:
+    """The last record of a log is of a request for preferred leaders (ElectionType 0)."""
+    request = as_json({"electionType": 0})
+    return RunBuilder(log).rpc("ElectLeaders", 7, written=(log.offset - 1,), request=request)
+
+
+@breaks(a_preferred_election_is_clean)
+def c7_bad() -> RunBuilder:
+    """ElectLeaders asks for preferred leaders, and broker 2 is elected from outside the ISR."""
+    return _elected(recovering())
+
+
+@keeps(a_preferred_election_is_clean)
+def c7_near() -> RunBuilder:
+    """ElectLeaders asks for preferred leaders, and broker 2 is elected from the ISR."""
+    return _elected(cluster().op(change(leader=2)))
+
+
 @breaks(a_stale_broker_epoch_is_rejected)
 def d3_bad() -> RunBuilder:
     """Broker 1 has epoch 5, and its heartbeat with epoch 1 gets NONE."""
@@ -325,191 +334,30 @@ def e40_near() -> RunBuilder:
     return run.rpc("CreateTopics", 7, written=(last,), high_watermark=last + 1)
 
 
-@breaks(partition_epochs_are_those_of_the_log)
-def b5_bad() -> RunBuilder:
-    """The log has partition epoch 0, and leader 1 applies 1."""
-    return plain_run().partition("become_leader", partition_epoch=1, leo=0, **EVERYBODY)
-
-
-@breaks(partition_epochs_are_those_of_the_log)
-def b5_response() -> RunBuilder:
-    """The record of an AlterPartition has partition epoch 1, and its response 2."""
-    return _accepted(partitionEpoch=2).partition("become_leader", leo=0, **EVERYBODY)
-
-
-@keeps(partition_epochs_are_those_of_the_log)
-def b5_near() -> RunBuilder:
-    """The response to an AlterPartition has the partition epoch 1 of its record; leader 1 has
-    applied 0."""
-    return _accepted().partition("become_leader", leo=0, **EVERYBODY)
-
-
-def _led_by_2() -> LogBuilder:
-    """2 leads orders-0 now, in leader epoch 1 and partition epoch 1."""
-    return cluster().op(change(leader=2))
-
-
-@breaks(leader_epochs_are_those_of_the_log)
-def e15_bad() -> RunBuilder:
-    """The log has leader epoch 1 at partition epoch 1, and broker 1 applies 0 there."""
-    run = RunBuilder(_led_by_2())
-    return run.partition("become_follower", broker=1, leader_epoch=0, partition_epoch=1, leo=0)
-
-
-@breaks(leader_epochs_are_those_of_the_log)
-def e15_response() -> RunBuilder:
-    """The response to an AlterPartition has leader epoch 1, and the log 0."""
-    return _accepted(leaderEpoch=1).partition("become_leader", leo=0, **EVERYBODY)
-
-
-@keeps(leader_epochs_are_those_of_the_log)
-def e15_near() -> RunBuilder:
-    """The log has leader epoch 1 at partition epoch 1, and broker 1 applies it."""
-    run = RunBuilder(_led_by_2())
-    return run.partition("become_follower", broker=1, leader_epoch=1, partition_epoch=1, leo=0)
-
-
-@breaks(brokers_act_as_their_image_has_it)
-def e36_bad() -> RunBuilder:
-    """The log has leader 1, and broker 2 becomes leader."""
-    return plain_run().partition("become_leader", broker=2, leo=0, **EVERYBODY)
-
-
-@breaks(brokers_act_as_their_image_has_it)
-def e36_goes_on() -> RunBuilder:
-    """The image that broker 1 published 5 s ago has leader 2, and 1 still appends records."""
-    run = RunBuilder(_led_by_2())
-    run.partition("become_leader", leo=0, **EVERYBODY)
-    run.publish(1)
-    run.seq += 5000
-    return run.partition("append", leo=1, offset=0, isr=[1, 2, 3], maximal_isr=[1, 2, 3])
-
-
-def _shrinks_in_its_image(partition_epoch: int) -> RunBuilder:
-    """5 s after leader 1 has published partition epoch 1 it appends at some partition epoch."""
-    run = RunBuilder(cluster().op(change((1, 2))))
-    run.partition("become_leader", leo=0, **EVERYBODY)
-    run.publish(1)
-    run.seq += 5000
-    return run.partition(
-        "append", leo=1, offset=0, partition_epoch=partition_epoch, isr=[1, 2], maximal_isr=[1, 2]
+def _two_topics(*, apart: bool) -> RunBuilder:
+    """One CreateTopics request with two topics, in one operation or in two."""
+    log = LogBuilder().brokers(1)
+    first = (r.TopicRecord(name="orders", topic_id=TOPIC), partition((1,)))
+    second = (
+        r.TopicRecord(name="other", topic_id=OTHER_TOPIC),
+        partition((1,), topic_id=OTHER_TOPIC),
     )
+    start = log.offset
+    if apart:
+        log.op(*first).op(*second)
+    else:
+        log.op(*first, *second)
+    written = tuple(range(start, start + 4))
+    return RunBuilder(log).rpc("CreateTopics", 7, written=written)
 
 
-@breaks(brokers_act_as_their_image_has_it)
-def e36_partition_epoch() -> RunBuilder:
-    """The image that leader 1 published 5 s ago has partition epoch 1, and it acts at 0."""
-    return _shrinks_in_its_image(0)
+@breaks(the_records_of_a_request_are_one_operation)
+def e44_bad() -> RunBuilder:
+    """One CreateTopics request writes its two topics in two operations."""
+    return _two_topics(apart=True)
 
 
-@keeps(brokers_act_as_their_image_has_it)
-def e36_near() -> RunBuilder:
-    """Broker 1 has not published the image with leader 2, and leads by the one before."""
-    run = RunBuilder(_led_by_2())
-    run.partition("become_leader", leo=0, **EVERYBODY)
-    run.publish(1, run.log.offset - 2).publish(2)
-    run.seq += 5000
-    return run.partition("append", leo=1, offset=0, isr=[1, 2, 3], maximal_isr=[1, 2, 3])
-
-
-@keeps(brokers_act_as_their_image_has_it)
-def e36_partition_epoch_near() -> RunBuilder:
-    """Leader 1 is at partition epoch 2, by a response, and its image is behind at 1."""
-    return _shrinks_in_its_image(2)
-
-
-@breaks(brokers_keep_the_replicas_assigned_to_them)
-def e37_bad() -> RunBuilder:
-    """Broker 2 deletes its replica of orders-0, which its image assigns to it."""
-    return plain_run().publish(2).partition("delete", broker=2)
-
-
-def _at_end(run: RunBuilder, broker: int) -> RunBuilder:
-    """A broker has its replica of orders-0 when the run ends."""
-    return run.row(
-        "replica_log",
-        {
-            "broker": broker,
-            "incarnation": f"{broker}-1",
-            "topic": "orders",
-            "topic_id": TOPIC_ID,
-            "part": 0,
-            "offset": 0,
-            "leader_epoch": 0,
-            "at": "end",
-        },
-    )
-
-
-@breaks(brokers_keep_the_replicas_assigned_to_them)
-def e37_kept() -> RunBuilder:
-    """orders is deleted; broker 2 has published that 5 s ago, and still has its replica."""
-    run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
-    run.publish(2).partition("hw", 2, part=1).seq += 5000
-    return _at_end(run, 2)
-
-
-@keeps(brokers_keep_the_replicas_assigned_to_them)
-def e37_near() -> RunBuilder:
-    """orders is deleted; broker 2 deletes its replica, and 3, whose image is older, has its own."""
-    run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
-    before = run.log.batches[-2].last_offset
-    run.publish(2).partition("delete", broker=2)
-    run.publish(3, before).partition("hw", 3).seq += 5000
-    return _at_end(run, 3)
-
-
-@keeps(brokers_keep_the_replicas_assigned_to_them)
-def e37_near_just_removed() -> RunBuilder:
-    """Broker 3 still has the replica of a deleted topic a few milliseconds after it has published
-    that."""
-    run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
-    run.publish(3, run.log.batches[-2].last_offset).partition("hw", 3).seq += 5000
-    return _at_end(run.publish(3), 3)
-
-
-@keeps(brokers_keep_the_replicas_assigned_to_them)
-def e37_near_just_created() -> RunBuilder:
-    """Broker 3 has a replica that only an image from a few milliseconds ago assigns to it."""
-    run = plain_run()
-    run.publish(3, run.log.batches[0].last_offset).partition("hw", 3, part=1).seq += 5000
-    return _at_end(run.publish(3), 3)
-
-
-@keeps(brokers_keep_the_replicas_assigned_to_them)
-def e37_near_not_caught_up() -> RunBuilder:
-    """Broker 3 still has the replica of a deleted topic: its replicas have applied no image since
-    it came back."""
-    run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
-    run.publish(2).partition("delete", broker=2)
-    run.publish(3).seq += 5000
-    return _at_end(run, 3)
-
-
-def _fetched(epoch: int, error: int = 0) -> RunBuilder:
-    """A Fetch of broker 2 with a current leader epoch; leader 1 is in epoch 0."""
-    run = plain_run().partition("become_leader", leo=0, leader_epoch=0, **EVERYBODY)
-    topic = {"topicId": TOPIC_ID, "topic": ""}
-    requested = {"partition": 0, "currentLeaderEpoch": epoch}
-    reported = {"partitionIndex": 0, "errorCode": error}
-    return run.rpc(
-        "Fetch",
-        2,
-        dst=1,
-        request=as_json({"topics": [{**topic, "partitions": [requested]}]}),
-        response=as_json({"responses": [{**topic, "partitions": [reported]}]}),
-    )
-
-
-@breaks(fetches_with_another_leader_epoch_are_rejected)
-def f15_bad() -> RunBuilder:
-    """The partition is at leader epoch 0, and a Fetch with 1 gets records."""
-    return _fetched(1)
-
-
-@keeps(fetches_with_another_leader_epoch_are_rejected)
-def f15_near() -> RunBuilder:
-    """The partition is at leader epoch 0; a Fetch with 1 gets an error, and one with 0 records."""
-    run = _fetched(1, ErrorCode.UNKNOWN_LEADER_EPOCH)
-    run.rows["rpc"] += _fetched(0).rows["rpc"]
-    return run
+@keeps(the_records_of_a_request_are_one_operation)
+def e44_near() -> RunBuilder:
+    """One CreateTopics request writes its two topics in one operation."""
+    return _two_topics(apart=False)

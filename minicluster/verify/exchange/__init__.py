@@ -1,0 +1,1 @@
+"""What the judge takes of requests and their responses, and rules about one exchange."""
