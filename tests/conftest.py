@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import gc
+import os
 import re
+import sys
 from collections.abc import Generator
 from functools import cache
 from typing import Any
@@ -15,6 +17,11 @@ from hypothesis import HealthCheck, settings
 from docs.generate.short_table import short_table
 from minicluster.verify.spark import session
 from tests.played_once import PlayedOnce
+
+# Where it is set, each process that a test starts compiles the package once more (1.3 s of the
+# processor), and each worker rewrites every assertion (14 s).
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
