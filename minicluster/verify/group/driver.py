@@ -11,9 +11,9 @@ from typing import Any
 from minicluster.verify.group import consumers, groups
 from minicluster.verify.group.consumers import Consumer
 from minicluster.verify.group.coordinator_losses import group_losses
-from minicluster.verify.group.event import BEFORE_ALL, ClientEvent
+from minicluster.verify.group.event import BEFORE_ALL, ClientEvent, client_events
 from minicluster.verify.group.groups import Group, OffsetSet
-from minicluster.verify.histories.clients import last_leaders, received
+from minicluster.verify.histories.clients import last_leaders
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.event import Place
@@ -40,7 +40,11 @@ class Groups:
             group = self._of_client[row["client_id"]] = self.by_name[row["group_id"]]
             group.clients.add(row["client_id"])
         elif row["f"] in ("commit", "pending"):
-            self.by_name[row["group_id"]].is_sought |= row["connection"] is not None
+            group, is_own = self.by_name[row["group_id"]], row["connection"] is None
+            group.is_sought |= not is_own
+            if row["f"] == "pending":
+                group.committers.add(row["client_id"])
+                group.producers |= {row["producer_id"]} if is_own else set()
         elif row["f"] == "end":
             for group in self.by_name.values():
                 group.on_end_of_transaction(row)
@@ -80,8 +84,7 @@ def groups_of(run: TracedRun) -> Groups:
 
 def _in_order(run: TracedRun) -> Iterator[tuple[int, int, Any]]:
     rows = ((row["seq"], _CLIENT, row) for row in run.rows("client_record"))
-    events = (ClientEvent(known) for known in run.context(received))
-    responses = ((event.seq, _RESPONSE, event) for event in events)
+    responses = ((event.seq, _RESPONSE, event) for event in run.context(client_events))
     deleted = ((row["seq"], _DELETED, row) for row in run.rows("group_event"))
     return merge(rows, responses, deleted, key=itemgetter(0, 1))
 
@@ -93,10 +96,18 @@ def offsets_of_groups(run: TracedRun) -> Iterator[tuple[str | None, Place, list[
             yield name, place, sets
 
 
+def misled_clients(run: TracedRun) -> set[str]:
+    """The clients that were told what no node said."""
+    return {row["client_id"] for row in run.rows("client_record") if row["misled"]}
+
+
 def judge_groups(run: TracedRun, judge: Judge) -> None:
     """Judge the groups of a run that has ended, and the consumers."""
-    misled = {row["client_id"] for row in run.rows("client_record") if row["misled"]}
-    lost, leaders = run.context(group_losses), run.context(last_leaders)
+    lost, leaders, misled = (
+        run.context(group_losses),
+        run.context(last_leaders),
+        misled_clients(run),
+    )
     for group in run.context(groups_of).by_name.values():
         judge.hear(group.at_end(lost, leaders, misled))
     by_client: dict[str, Consumer] = {}
@@ -113,8 +124,7 @@ def judge_groups(run: TracedRun, judge: Judge) -> None:
 def _of_consumers(run: TracedRun) -> list[tuple[int, int, ClientEvent]]:
     """What the cluster's own consumers send and receive, in order."""
     events: list[tuple[int, int, ClientEvent]] = []
-    for response in run.context(received):
-        event = ClientEvent(response)
+    for event in run.context(client_events):
         if not event.is_own or event.misled:
             continue
         if event.f == "fetch":

@@ -51,7 +51,8 @@ class Group:
 
     Shapes:  sets: by partition, in order; open: those in a transaction of a producer. fetched: the
              fetches of offsets. given: the partitions that members were given. instances: by
-             member, of static ones. ended: the events by which it ended. clients: its members.
+             member, of static ones. ended: the events by which it ended. clients: its members;
+             committers: those that commit in transactions; producers: ids of the cluster's own.
              read: by partition and offset; read_on: the lowest broker. is_sought: another client
              has set an offset.
     """
@@ -64,6 +65,8 @@ class Group:
         self.instances: dict[str | None, str] = {}
         self.ended: list[int] = []
         self.clients: set[str] = set()
+        self.committers: set[str] = set()
+        self.producers: set[int] = set()
         self.read: dict[Place, dict[int, ClientEvent]] = defaultdict(dict)
         self.read_on: dict[Place, int] = {}
         self.is_sought = False

@@ -37,11 +37,11 @@ from minicluster.verify.histories.clients import (
     received,
 )
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
-from minicluster.verify.histories.transactions import COMMIT, producer_batches
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.driver import losses
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import topic_names
+from minicluster.verify.transactions import COMMIT, producer_batches
 
 GroupPlace = tuple[str, str, int]  # group, topic id, partition
 
@@ -385,11 +385,9 @@ class _NotCommitted:
 
     def __init__(self, run: TracedRun) -> None:
         self._batches: dict[Place, list[tuple[int, int]]] = defaultdict(list)
-        for batch in run.context(producer_batches):
-            row = batch.row
-            if row["transactional"] and batch.marker is None and batch.ended_by != COMMIT:
-                last = row["last_offset"]
-                until = batch.base_offset if last is None else last
+        for batch in producer_batches(run):
+            if batch.transactional and batch.marker is None and batch.ended_by != COMMIT:
+                until = batch.base_offset if batch.last_offset is None else batch.last_offset
                 self._batches[batch.place].append((batch.base_offset, until))
         for batches in self._batches.values():
             batches.sort()
@@ -615,9 +613,9 @@ def transactions_of_programs(run: TracedRun, judge: Judge) -> None:
         return
     healed_ms, ended_ms = run.header.healed_ms, run.header.ended_at_ms or 0
     unended = {
-        (batch.row["producer_id"], batch.row["producer_epoch"])
-        for batch in run.context(producer_batches)
-        if batch.row["transactional"] and batch.marker is None and batch.ended_by is None
+        (batch.producer_id, batch.epoch)
+        for batch in producer_batches(run)
+        if batch.transactional and batch.marker is None and batch.ended_by is None
         and batch.excuse is None
     }  # fmt: skip
     latest: dict[tuple[int, int], _Begun] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.verify import znodes
+from minicluster.verify import transactions, znodes
 from minicluster.verify.exchange import driver as exchange
 from minicluster.verify.group import driver as group
 from minicluster.verify.histories import clients as clients_history
@@ -10,7 +10,6 @@ from minicluster.verify.histories import failed_directories as failed_directorie
 from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import images as images_history
 from minicluster.verify.histories import programs as programs_history
-from minicluster.verify.histories import transactions as transactions_history
 from minicluster.verify.histories import users as users_history
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.model import Evidence
@@ -24,7 +23,6 @@ from minicluster.verify.rules import (
     partitions,
     programs,
     topics,
-    transactions,
     users,
 )
 from minicluster.verify.rules.rule import Rule, rules_in
@@ -52,7 +50,6 @@ _HISTORIES = (
     images_history,
     failed_directories_history,
     clients_history,
-    transactions_history,
     programs_history,
     users_history,
     header_history,
@@ -81,6 +78,7 @@ HISTORIES: tuple[History, ...] = (
     exchange.HISTORY,
     quorum.HISTORY,
     group.HISTORY,
+    transactions.HISTORY,
     waits.HISTORY,
     znodes.HISTORY,
     *(history for module in _HISTORIES for history in histories_in(module)),

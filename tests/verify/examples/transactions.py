@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.rules.transactions import (
+from minicluster.verify.transactions import (
     a_fenced_producer_writes_nothing,
     a_transform_writes_each_record_once,
     markers_are_what_the_coordinator_decided,
