@@ -107,20 +107,22 @@ class Judge:
         offset: int = -1,
         topic: str = "",
         partition: int = -1,
+        event: int = -1,
         *,
         request: int = -1,
     ) -> None:
         """Take what the rules say that stand beside the fold of their subject.
 
-        Shapes:  offset, topic, partition: of the log's record; a finding about an event has that
-                 event's. request: that they say it of, by its number.
+        Shapes:  offset, topic, partition, event: of a finding that does not name its own. request:
+                 that they say it of, by its number.
         """
         for rule_id, outcome in said:
             tally = self._tallies.get(rule_id)
             if tally is None or rule_id in self.crashes:
                 continue
             if isinstance(outcome, Broken):
-                self._add(rule_id, outcome, offset, topic, partition, request=request)
+                place = offset, topic, partition, event
+                self._add(rule_id, outcome, *place, request=request)
             elif isinstance(outcome, Crashed):
                 self.crashed(rule_id, outcome.error)
             else:

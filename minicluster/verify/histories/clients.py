@@ -14,7 +14,6 @@ from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.clients import (
     ALL_REPLICAS,
-    KnownRecord,
     LastLeader,
     is_numbered,
 )
@@ -75,17 +74,6 @@ def last_leaders(run: TracedRun) -> dict[Place, LastLeader]:
     """Context: the last leader of each partition."""
     folds = run.context(ended_partitions).clients
     return {place: known.leader for place, known in folds.items() if known.leader is not None}
-
-
-def acknowledged(run: TracedRun) -> list[tuple[Place, KnownRecord]]:
-    """The records that were acknowledged for all in-sync replicas, to any client, in order."""
-    records = [
-        (place, record)
-        for place, known in run.context(ended_partitions).clients.items()
-        for record in known.known
-        if record.is_acknowledged
-    ]
-    return sorted(records, key=lambda known: known[1].seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ from minicluster.verify.histories import clients as clients_history
 from minicluster.verify.histories import failed_directories as failed_directories_history
 from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import images as images_history
-from minicluster.verify.histories import programs as programs_history
 from minicluster.verify.histories import users as users_history
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
+from minicluster.verify.programs import driver as programs
 from minicluster.verify.quorum import driver as quorum
 from minicluster.verify.rules import (
     brokers,
@@ -21,7 +21,6 @@ from minicluster.verify.rules import (
     images,
     memberships,
     partitions,
-    programs,
     topics,
     users,
 )
@@ -41,7 +40,7 @@ MODULES = (
     *group.MODULES,
     transactions,
     liveness,
-    programs,
+    *programs.MODULES,
     users,
     header,
     znodes,
@@ -50,7 +49,6 @@ _HISTORIES = (
     images_history,
     failed_directories_history,
     clients_history,
-    programs_history,
     users_history,
     header_history,
 )
@@ -80,6 +78,7 @@ HISTORIES: tuple[History, ...] = (
     group.HISTORY,
     transactions.HISTORY,
     waits.HISTORY,
+    programs.HISTORY,
     znodes.HISTORY,
     *(history for module in _HISTORIES for history in histories_in(module)),
 )

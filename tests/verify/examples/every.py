@@ -10,12 +10,14 @@ from tests.verify.examples.example import Example, examples_in
 
 
 def home_of(module: str) -> str:
-    """The examples of the rules in ``rules/partitions.py`` are in ``examples/partitions.py``."""
-    return f"tests.verify.examples.{module.rpartition('.')[2]}"
+    """The examples of the rules in ``rules/partitions.py`` are in ``examples/partitions.py``; those
+    about programs, which have a folder, in one file as well."""
+    folder, name = module.split(".")[-2:]
+    return f"tests.verify.examples.{'programs' if folder == 'programs' else name}"
 
 
 EXAMPLES: tuple[Example[Any], ...] = tuple(
     example
-    for module in MODULES
-    for example in examples_in(import_module(home_of(module.__name__)))
+    for home in dict.fromkeys(home_of(module.__name__) for module in MODULES)
+    for example in examples_in(import_module(home))
 )

@@ -1,17 +1,17 @@
-"""Examples of the rules in `programs.py`."""
+"""Examples of the rules in `programs/`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from minicluster.verify.rules.programs import (
+from minicluster.verify.programs.groups import (
     a_group_is_handed_what_it_passes,
-    no_record_is_handed_to_two_members_at_once,
     programs_commit_what_they_were_handed,
-    programs_do_not_fail,
-    programs_end_their_transactions,
-    the_lag_of_a_group_falls,
 )
+from minicluster.verify.programs.holders import no_record_is_handed_to_two_members_at_once
+from minicluster.verify.programs.lag import the_lag_of_a_group_falls
+from minicluster.verify.programs.processes import programs_do_not_fail
+from minicluster.verify.programs.transactions import programs_end_their_transactions
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import history, offset, own, poll, sent
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, as_json

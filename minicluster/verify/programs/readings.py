@@ -1,0 +1,167 @@
+"""What programs of groups were handed, by group and partition.
+
+A program is known by its node, so that two consumers of one program are one reader here: what a
+program fetches beside its groups counts as handed to them, which accuses nobody wrongly. A record
+counts as handed once the response with it has arrived; nothing shows whether it was processed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import field
+
+from minicluster.values import dataclass
+from minicluster.verify.histories.clients import Received, received
+from minicluster.verify.histories.traced_run import TracedRun
+from minicluster.verify.partition.event import Place
+from minicluster.verify.partition.topic_names import topic_names
+from minicluster.verify.programs.requests import Asked, Process, body, program_requests
+
+OF_GROUPS = ("client_record", "group_event", "log_batch", "partition_event", "raft_event",
+             "replica_log", "rpc")  # fmt: skip
+"""The tables without which rules about groups are unknown."""
+GroupPlace = tuple[str, str, int]  # group, topic id, partition
+
+
+@dataclass(slots=True)
+class Reading:
+    """What the programs of a group know of a partition, and what they were handed of it.
+
+    Shapes:  handed: offsets. spans: of responses that arrived, where the fetch began and the offset
+             of each record. lowest: where the lowest fetch began. sought, reset: ranges of offsets
+             that a program passed by a seek of its own, and by a position that no offset of its
+             group gave it.
+    Units:   positions: (event, the highest position by then), rising.
+    """
+
+    handed: set[int] = field(default_factory=set)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    lowest: int | None = None
+    sought: list[tuple[int, int]] = field(default_factory=list)
+    reset: list[tuple[int, int]] = field(default_factory=list)
+    positions: list[tuple[int, int]] = field(default_factory=list)
+
+    def position_before(self, event: int) -> int | None:
+        """The highest position that a program knew before an event; None: it knew none."""
+        known = bisect_left(self.positions, (event, -1))
+        return self.positions[known - 1][1] if known else None
+
+
+@dataclass(slots=True)
+class _Track:
+    """One process in a partition: where its next fetch is due, and what its group gave it last."""
+
+    due: int | None = None
+    given: int | None = None  # the committed offset; None: since then it has fetched
+
+
+class Readings:
+    """What programs of groups read: ``by_group``; and the programs of each group."""
+
+    def __init__(self, run: TracedRun) -> None:
+        self._asked = run.context(program_requests)
+        rows = [
+            (response, asked)
+            for response in run.context(received)
+            if (asked := self._asked.by_id.get(response.row["rpc"])) is not None
+        ]
+        self.groups: dict[str, set[str]] = defaultdict(set)  # group -> programs
+        for response, asked in rows:
+            group = response.row["group_id"]
+            if group is not None and response.row["f"] in ("own", "commit", "pending", "committed"):
+                self.groups[group].add(asked.process.program)
+        of_program: dict[str, list[str]] = defaultdict(list)
+        for group, programs in sorted(self.groups.items()):
+            for program in programs:
+                of_program[program].append(group)
+        self.rows = rows
+        self.by_group: dict[GroupPlace, Reading] = defaultdict(Reading)
+        self._known: dict[GroupPlace, list[tuple[int, int]]] = defaultdict(list)
+        self._tracks: dict[tuple[Process, Place], _Track] = defaultdict(_Track)
+        self._last_fetch: dict[tuple[str, Place], tuple[int, int]] = {}  # moment, offset
+        for response, asked in sorted(rows, key=_as_sent):
+            row = response.row
+            groups = of_program.get(asked.process.program, ())
+            mine = [(group, *response.place) for group in groups]
+            if row["f"] == "fetch":
+                self._fetch(response, asked.process, mine)
+            elif row["f"] == "read" and row["received_seq"] is not None:
+                self._read(response, asked.process, mine)
+            elif row["f"] == "committed" and row["received_seq"] is not None:
+                self._tracks[asked.process, response.place].given = row["offset"]
+                self._knows(mine, row["received_seq"], row["offset"])
+        self._ends_of_partitions(run, of_program)
+        for key, known in self._known.items():
+            highest = -1
+            for event, position in sorted(known):
+                if position > highest:
+                    highest = position
+                    self.by_group[key].positions.append((event, position))
+
+    def asks_for(self, programs: tuple[str, ...], place: Place, offset: int, since_ms: int) -> bool:
+        """One of some programs was answered a fetch at or before an offset since a moment."""
+        last = (self._last_fetch.get((program, place), (-1, 0)) for program in programs)
+        return any(at_ms >= since_ms and begins <= offset for at_ms, begins in last)
+
+    def _knows(self, keys: list[GroupPlace], event: int, position: int | None) -> None:
+        for key in keys:
+            if position is not None and position >= 0:
+                self._known[key].append((event, position))
+
+    def _fetch(self, response: Received, process: Process, keys: list[GroupPlace]) -> None:
+        begins, track = response.row["fetch_offset"], self._tracks[process, response.place]
+        if begins is None:  # in a session of fetches, whose requests name what has changed alone
+            return
+        self._last_fetch[process.program, response.place] = response.row["vt"], begins
+        self._knows(keys, response.row["send_seq"] or 0, begins)
+        due = track.due if track.given is None else track.given
+        for key in keys:
+            reading = self.by_group[key]
+            reading.lowest = begins if reading.lowest is None else min(reading.lowest, begins)
+            if due == -1:
+                reading.reset.append((0, begins))
+            elif due is not None and begins > due:
+                reading.sought.append((due, begins))
+        track.due, track.given = begins, None
+
+    def _read(self, response: Received, process: Process, keys: list[GroupPlace]) -> None:
+        row, track = response.row, self._tracks[process, response.place]
+        begins = row["offset"] if row["fetch_offset"] is None else row["fetch_offset"]
+        if track.given is None:
+            track.due = max(track.due or 0, row["offset"] + 1)
+        self._knows(keys, row["received_seq"], row["offset"] + 1)
+        for key in keys:
+            reading = self.by_group[key]
+            reading.handed.add(row["offset"])
+            reading.spans.append((begins, row["offset"]))
+            reading.lowest = begins if reading.lowest is None else min(reading.lowest, begins)
+
+    def _ends_of_partitions(self, run: TracedRun, of_program: Mapping[str, list[str]]) -> None:
+        """A program may commit an end that it asked for."""
+        names = run.context(topic_names)
+        for row in self._asked.rows(run):
+            process = self._asked.process_of(row)
+            if row["api"] != "ListOffsets" or process is None or row["resp_seq"] is None:
+                continue
+            for topic in body(row, "response").get("topics", ()):
+                for part in topic.get("partitions", ()):
+                    for topic_id in names.ids_of(topic["name"]):
+                        keys = [
+                            (group, topic_id, part["partitionIndex"])
+                            for group in of_program.get(process.program, ())
+                        ]
+                        self._knows(keys, row["resp_seq"], part.get("offset"))
+
+
+def _as_sent(of_program: tuple[Received, Asked]) -> tuple[int, int, int]:
+    """Fetches as they were sent; what a response gave when it arrived."""
+    row = of_program[0].row
+    at = row["send_seq"] if row["f"] == "fetch" else row["received_seq"]
+    return -1 if at is None else at, row["seq"], -1 if row["offset"] is None else row["offset"]
+
+
+def readings(run: TracedRun) -> Readings:
+    """Context: what programs of groups read."""
+    return Readings(run)
