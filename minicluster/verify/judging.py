@@ -6,7 +6,7 @@ Every driver runs this one program, live, over a run in this process, and in Spa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,20 +150,29 @@ class Judge:
             else:
                 self._tallies[rule_id].count(outcome)
 
-    def take_known(self, steps: tuple[Any, ...], offset: int, topic: str, partition: int) -> None:
-        """Judge steps that come together, of which many places make equal ones.
+    def take_known(self, step: Any, offset: int, topic: str, partition: int) -> None:
+        """Judge a step of which many places make equal ones.
 
         A cluster that restarts its brokers repeats the same few changes in all of its partitions,
         so a million records are some thousand steps: the rules are asked about each of them once,
         and only a finding has a place of its own (120 s of the processor for a million records
         become 12).
         """
-        known = self._remembered.get(steps)
+        known = self._remembered.get(step)
         if known is None:
-            if len(self._remembered) >= _REMEMBERED_MAX:
-                self._count_again()
-                self._remembered.clear()
-            known = self._remembered[steps] = self._remember(steps)
+            known = self._remember(step, self._outcomes(step))
+        self._repeat(known, offset, topic, partition)
+
+    def hear_known(
+        self, ask: Callable[..., Said], what: tuple[Any, ...], offset: int, topic: str, part: int
+    ) -> None:
+        """Take what rules say of something that many places repeat, likewise."""
+        known = self._remembered.get((ask, what))
+        if known is None:
+            known = self._remember((ask, what), ask(*what))
+        self._repeat(known, offset, topic, part)
+
+    def _repeat(self, known: Remembered, offset: int, topic: str, partition: int) -> None:
         known.times += 1
         for rule_id, outcome in known.broken:
             self._add(rule_id, outcome, offset, topic, partition)
@@ -181,11 +190,18 @@ class Judge:
                     outcomes.append((rule_id, outcome))
         return outcomes
 
-    def _remember(self, steps: Iterable[Any]) -> Remembered:
-        """Ask each rule once about each step."""
-        known = Remembered()
-        for rule_id, outcome in (answer for step in steps for answer in self._outcomes(step)):
-            if isinstance(outcome, Broken):
+    def _remember(self, key: Any, said: Iterable[tuple[str, Outcome | Crashed]]) -> Remembered:
+        """Ask each rule once."""
+        if len(self._remembered) >= _REMEMBERED_MAX:
+            self._count_again()
+            self._remembered.clear()
+        known = self._remembered[key] = Remembered()
+        for rule_id, outcome in said:
+            if isinstance(outcome, Crashed):
+                self.crashed(rule_id, outcome.error)
+            elif rule_id not in self._tallies or rule_id in self.crashes:
+                continue
+            elif isinstance(outcome, Broken):
                 known.broken.append((rule_id, outcome))
             else:
                 known.counts.setdefault(rule_id, Tally.empty()).count(outcome)

@@ -10,28 +10,28 @@ from pathlib import Path
 
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.verify import memberships
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.histories import (
-    brokers,
-    committed_log,
-    memberships,
-    partitions,
-    topics,
-)
+from minicluster.verify.histories import brokers, committed_log, partitions, topics
 from minicluster.verify.live import LiveJudge, LiveZnodeJudge
+from minicluster.verify.rules import partitions as rules_of_partitions
 from minicluster.verify.rules.every import RULES
 from tests.verify.handwritten.run import RunBuilder
 
 OF_EACH_LOG = ("E01", "E02", "E03")
 """Of several controllers each log is judged afterwards, and live the committed one."""
-_OF_LOGS = {module.__name__ for module in (brokers, committed_log, memberships, partitions, topics)}
+_OF_LOGS = {module.__name__ for module in (brokers, committed_log, partitions, topics)}
+_CALLED = {module.__name__ for module in (memberships, rules_of_partitions)}
 OF_LOGS = tuple(
     rule.id
     for rule in RULES
     if not rule.at_end
     and (
         rule.id in OF_EACH_LOG
-        or any(kind and kind.__module__ in _OF_LOGS for kind, _ in rule.parts)
+        or any(
+            function.__module__ in _CALLED if kind is None else kind.__module__ in _OF_LOGS
+            for kind, function in rule.parts
+        )
     )
 )
 """The rules that are judged of a log alone, live as well."""

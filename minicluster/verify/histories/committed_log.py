@@ -15,11 +15,11 @@ from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import Operation
 from minicluster.verify.histories.brokers import BrokerHistories
 from minicluster.verify.histories.cluster import Cluster
-from minicluster.verify.histories.memberships import Memberships
 from minicluster.verify.histories.partitions import Partition, PartitionHistories, PartitionStep
 from minicluster.verify.histories.timeline import CommittedStates
 from minicluster.verify.histories.topics import TopicHistories
 from minicluster.verify.judging import Judge
+from minicluster.verify.memberships import Memberships
 from minicluster.verify.promises import Promises
 
 COUNTS_CONTROL_BATCHES = (3, 6)  # a leader that gives a broker its epoch (KAFKA-15213)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.verify import transactions, znodes
+from minicluster.verify import memberships, transactions, znodes
 from minicluster.verify.exchange import driver as exchange
 from minicluster.verify.group import driver as group
 from minicluster.verify.histories import clients as clients_history
@@ -19,7 +19,6 @@ from minicluster.verify.rules import (
     brokers,
     header,
     images,
-    memberships,
     partitions,
     topics,
     users,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from minicluster.verify.histories.memberships import Placement, StandingPartition
 from minicluster.verify.histories.partitions import (
     CHANGE,
     CLEAR_ELR,
@@ -10,6 +9,8 @@ from minicluster.verify.histories.partitions import (
     RECOVERED,
     RECOVERING,
     REMOVE_TOPIC,
+    Ids,
+    PartitionState,
     PartitionStep,
 )
 from minicluster.verify.model import FROM_3_2, FROM_3_3, FROM_3_6
@@ -28,17 +29,18 @@ def _outside(members: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
       breaks="orders-0 is RECOVERING under leader 2, and its ISR becomes [2, 3].",
       keeps="Broker 2, elected uncleanly, is alone in the ISR of orders-0, which is "
       "RECOVERING.")  # fmt: skip
-def a_recovering_partition_has_one_member(standing: StandingPartition) -> Findings:
+def a_recovering_partition_has_one_member(
+    after: PartitionState, level: int, elr_on: bool
+) -> Findings:
     """A RECOVERING partition has at most one ISR member, and none only with ELR and without a
     leader."""
-    step, after = standing.partition, standing.partition.after
     if after.recovery != RECOVERING:
         return
-    if step.level < FROM_3_2:
+    if level < FROM_3_2:
         yield NOT_PROMISED
         return
     yield CASE
-    may_be_empty = step.elr_on and after.leader == NO_LEADER
+    may_be_empty = elr_on and after.leader == NO_LEADER
     if len(after.isr) > 1 or (not after.isr and not may_be_empty):
         yield broken(f"the partition is RECOVERING with ISR {ids(after.isr)}")
 
@@ -295,12 +297,12 @@ def a_partition_begins_with_its_active_replicas(step: PartitionStep) -> Findings
 
 
 @a_partition_begins_with_its_active_replicas.also
-def _its_isr_is_the_active_part(placement: Placement) -> Findings:
-    step = placement.partition
+def a_new_partition_has_its_active_replicas(step: PartitionStep, active: Ids) -> Findings:
+    """Its ISR, beside the brokers."""
     if step.level < FROM_3_3:
         return
     for replica in step.after.replicas:
-        if (replica in placement.active) != (replica in step.after.isr):
+        if (replica in active) != (replica in step.after.isr):
             yield broken(
                 f"the ISR {ids(step.after.isr)} of a new partition is not the active part of its "
                 f"replicas: broker {replica} is wrong",

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from minicluster.metadata.image import directory_id
 from minicluster.protocol import records as r
-from minicluster.verify.rules.memberships import (
+from minicluster.verify.memberships import (
     a_broker_leaves_isrs_before_it_is_fenced,
     a_new_incarnation_is_in_no_isr,
     an_elected_leaders_directory_is_online,
