@@ -36,13 +36,13 @@ def ends(cluster: MiniCluster, main: Main, name: str = "app") -> Any:
     return app.result
 
 
-def test_an_hour_passes_at_once_on_every_clock(small: Callable[..., MiniCluster]) -> None:
+def test_ten_minutes_pass_at_once_on_every_clock(small: Callable[..., MiniCluster]) -> None:
     def look() -> tuple[float, float, float, float]:
         return time.time(), time.monotonic(), imported_time(), datetime.now(UTC).timestamp()
 
     async def main() -> list[tuple[float, float, float, float]]:
         first = look()
-        await asyncio.sleep(3_600)
+        await asyncio.sleep(600)
         return [first, look()]
 
     began = time.monotonic()
@@ -51,8 +51,8 @@ def test_an_hour_passes_at_once_on_every_clock(small: Callable[..., MiniCluster]
     first, second = ends(cluster, main)
     assert time.monotonic() - began < 300  # the test's clock is real
     assert datetime.now(UTC).year > 2_025
-    for at_first, an_hour_later in zip(first, second, strict=True):
-        assert an_hour_later - at_first == pytest.approx(3_600, abs=0.01)
+    for at_first, later in zip(first, second, strict=True):
+        assert later - at_first == pytest.approx(600, abs=0.01)
         assert at_first == pytest.approx(before_s, abs=0.1)
 
 
