@@ -16,7 +16,7 @@ _REGISTRATION = "tests/controller/test_registration.py::test_"
 _RELEASES = "tests/controller/test_releases.py::test_"
 _SNAPSHOT = "tests/metadata/test_snapshot.py::test_"
 _TEXTS = "tests/controller/test_kip_texts_and_bugs.py::test_"
-_WORKLOAD = "tests/workload/test_workload.py::test_"
+_ELR = "tests/controller/test_elr.py::test_"
 
 SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "metadata_version_lowest": (
@@ -254,18 +254,18 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "test_as_kafka_shipped_it_the_leader_gets_a_refusal_and_waits_for_the_next_epoch",
     ),
     "kept_member_is_forgotten": (
-        f"{_WORKLOAD}the_last_member_from_before_elr_is_remembered_when_it_restarts_uncleanly",
+        f"{_ELR}the_last_member_from_before_elr_is_remembered_when_it_restarts_uncleanly",
     ),
     "elr_outlives_min_isr": (
-        f"{_WORKLOAD}nobody_stays_eligible_once_the_isr_is_as_large_as_it_must_be",
+        f"{_ELR}nobody_stays_eligible_once_the_isr_is_as_large_as_it_must_be",
     ),
     "unfencing_ignores_shutdown": (
         "tests/controller/test_broker_changes.py::"
         "test_a_late_heartbeat_elects_no_broker_that_has_shut_down",
     ),
     "unfencing_ignores_lost_dirs": (
-        f"{_WORKLOAD}a_heartbeat_that_unfences_a_broker_elects_nobody_in_a_directory_that_it_calls_"
-        "lost",
+        "tests/controller/test_broker_changes.py::"
+        "test_a_heartbeat_that_unfences_a_broker_elects_nobody_in_a_directory_that_it_calls_lost",
     ),
     "unreadable_subscription_hangs_group": (
         "tests/coordinator/test_migration.py::test_a_join_with_a_subscription_that_cannot_be_read",

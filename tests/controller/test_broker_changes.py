@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -375,6 +376,19 @@ def test_a_late_heartbeat_elects_no_broker_that_has_shut_down(shipped: bool) -> 
     cluster.heartbeat(1)
     broker = cluster.machine.image.cluster.brokers[1]
     assert broker.in_controlled_shutdown and not broker.fenced
+    assert cluster.partition("foo").leader == (1 if shipped else -1)
+
+
+@pytest.mark.parametrize("shipped", [True, False])
+def test_a_heartbeat_that_unfences_a_broker_elects_nobody_in_a_directory_that_it_calls_lost(
+    shipped: bool,
+) -> None:
+    cluster = Cluster(rules=replace(Rules.KAFKA_4_3, unfencing_ignores_lost_dirs=shipped))
+    cluster.start(1, dirs=(dir_id(1, 1), dir_id(1, 2)))
+    cluster.create("foo", (1,))
+    cluster.assign_dir(1, dir_id(1, 1), "foo", 0)
+    cluster.fence(1)
+    cluster.heartbeat(1, offline_log_dirs=(dir_id(1, 1),))
     assert cluster.partition("foo").leader == (1 if shipped else -1)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from minicluster.java_order import java_set_order
 from minicluster.metadata.image.configs import BROKER, TOPIC
-from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (
@@ -229,3 +229,32 @@ def test_with_elr_on_the_minimum_is_one_for_the_cluster() -> None:
     assert cluster.set_config(BROKER, "1", MIN_ISR, None) == invalid
     assert cluster.set_config(BROKER, "", MIN_ISR, None) == invalid
     assert cluster.set_config(BROKER, "", MIN_ISR, "2") == 0
+
+
+@pytest.mark.parametrize("shipped", [True, False])
+def test_the_last_member_from_before_elr_is_remembered_when_it_restarts_uncleanly(
+    shipped: bool,
+) -> None:
+    """Else no replica could ever be elected."""
+    cluster = started(1, rules=replace(Rules.KAFKA_4_3, kept_member_is_forgotten=shipped))
+    cluster.create("foo", (1,), configs={MIN_ISR: "1"})
+    cluster.run(20_000)  # its session expires
+    assert led(cluster.partition("foo")) == (-1, (1,))
+    Update = m.UpdateFeaturesRequest.FeatureUpdateKey
+    update = Update(feature="eligible.leader.replicas.version", max_version_level=1, upgrade_type=1)
+    assert cluster.request(m.UpdateFeaturesRequest(feature_updates=(update,))).error_code == 0
+    cluster.register(1, number=1)
+    assert elr(cluster) == ((), (), () if shipped else (1,))
+    cluster.heartbeat(1)
+    assert cluster.partition("foo").leader == (-1 if shipped else 1)
+    assert cluster.partition("foo").leader_recovery_state == (RECOVERED if shipped else RECOVERING)
+
+
+@pytest.mark.parametrize("shipped", [True, False])
+def test_nobody_stays_eligible_once_the_isr_is_as_large_as_it_must_be(shipped: bool) -> None:
+    cluster = elr_cluster(3, 3, rules=replace(Rules.KAFKA_4_3, elr_outlives_min_isr=shipped))
+    cluster.fence(1, 2, 0)
+    assert elr(cluster) == ((), (0, 1, 2), (0,))
+    cluster.set_config(TOPIC, "foo", MIN_ISR, "1")
+    cluster.heartbeat(1)
+    assert elr(cluster)[:2] == ((1,), (0, 2) if shipped else ())

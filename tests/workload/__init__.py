@@ -1,1 +1,0 @@
-"""A random workload of administration and failures against the controller machine alone."""
