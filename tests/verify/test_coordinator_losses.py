@@ -16,6 +16,7 @@ SMALL = {
     "offsets.topic.num.partitions": 1,
     "offsets.topic.replication.factor": 2,
     "transaction.state.log.num.partitions": 1,
+    "log.retention.check.interval.ms": 10_000,
 }
 
 
@@ -35,7 +36,7 @@ def deleted(cluster: MiniCluster) -> None:
 def expired(cluster: MiniCluster) -> None:
     for key, value in (("cleanup.policy", "delete"), ("retention.ms", 1000), ("segment.ms", 1000)):
         cluster.set_config(key, value, topic=OFFSETS)
-    cluster.run_for("12m")
+    cluster.run_for("90s")
     restarted(cluster)
 
 
