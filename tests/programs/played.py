@@ -1,6 +1,6 @@
-"""``python -m tests.programs.played NAME SEED``: a story with programs; what it was, in one line.
+"""``python -m tests.programs.played SEED NAME…``: stories with programs; what each was, in a line.
 
-The line has the hash of the trace, and that of all bytes of the connections with their times,
+A line has the hash of the trace, and that of all bytes of the connections with their times,
 so that two processes can be compared.
 """
 
@@ -15,6 +15,8 @@ from typing import Any
 from minicluster import MiniCluster
 from minicluster.actors.listeners.memory import MemoryCarrier
 from tests.programs.service import SERVERS, member, source
+
+SMALL = {"offsets.topic.num.partitions": 5, "transaction.state.log.num.partitions": 5}
 
 
 def group(cluster: MiniCluster) -> None:
@@ -141,7 +143,7 @@ STORIES: dict[str, Callable[[MiniCluster], None]] = {
 def play(name: str, seed: int) -> str:
     """Play a story; what it was."""
     moved = hashlib.blake2b(digest_size=16)
-    with MiniCluster(seed=seed) as cluster:
+    with MiniCluster(seed=seed, config=SMALL) as cluster:
 
         def noting(of: Any) -> Any:
             def noted(self: MemoryCarrier, data: bytes) -> Any:
@@ -160,4 +162,5 @@ def play(name: str, seed: int) -> str:
 
 
 if __name__ == "__main__":
-    print(play(sys.argv[1], int(sys.argv[2])))
+    for name in sys.argv[2:]:
+        print(play(name, int(sys.argv[1])))
