@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -88,6 +89,7 @@ def field_values(
     return found
 
 
+@cache
 def structs(
     cls: type[Struct], version: int, narrower: Narrower | None = None
 ) -> st.SearchStrategy[Any]:
@@ -97,7 +99,7 @@ def structs(
         for spec in cls.schema
         if version in spec.versions
     }
-    return st.builds(cls, **fields)
+    return st.fixed_dictionaries(fields).map(lambda values: cls(**values))  # builds reads hints
 
 
 def versioned(cls: type[Message]) -> st.SearchStrategy[tuple[Message, int]]:
