@@ -8,7 +8,8 @@ they write, the place of the record that it is of; other clients may write what 
 subject   a producer id: its batches in the logs at the end of the run, the decisions of its
           coordinator, the records of it that clients read; of what a group transforms, the group
 keeps     by partition its batches in order, each with the marker that ends its transaction; by the
-          name of the topic the markers and decisions; by sequence number where records were seen
+          name of the topic the markers and decisions; by sequence number where records were seen;
+          the epochs that were given out
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from minicluster.verify.group.coordinator_losses import group_losses
 from minicluster.verify.group.driver import groups_of, misled_clients
 from minicluster.verify.group.event import ClientEvent, client_events
 from minicluster.verify.group.groups import Group
-from minicluster.verify.histories.clients import ProducerSend, last_leaders
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.model import Evidence
-from minicluster.verify.partition.driver import losses
+from minicluster.verify.partition.clients import ALL_REPLICAS
+from minicluster.verify.partition.driver import last_leaders, losses
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import TopicNames, topic_names
 from minicluster.verify.partition.truth import ALWAYS_LOST
@@ -102,6 +103,7 @@ class Producer:
         self.batches: dict[Place, list[Batch]] = defaultdict(list)
         self.written: dict[tuple[str, int], Written] = defaultdict(Written)
         self.seen: dict[tuple[Place, int, int], list[ClientEvent]] = defaultdict(list)
+        self.given: list[tuple[int, int]] = []  # event, epoch; rising
 
     def on_batch(self, batch: Batch) -> None:
         """The next batch of a log."""
@@ -131,6 +133,17 @@ class Producer:
         )
         decision.broker = min(decision.broker, broker)
         decision.completed |= bool(row["completed"])
+
+    def on_client(self, row: Row) -> Said:
+        """A response to a client with the id, a row of ``client_record``."""
+        epoch = row["producer_epoch"]
+        if row["f"] == "init" and (not self.given or epoch > self.given[-1][1]):
+            # Every lower epoch is fenced from now on.
+            self.given.append((row["seq"] if row["resp_seq"] is None else row["resp_seq"], epoch))
+        elif row["f"] == "send" and row["acks"] == ALL_REPLICAS:
+            given = [known for event, known in self.given if event < (row["send_seq"] or 0)]
+            if given:
+                yield from _and_is_acknowledged_nothing(row["broker"], row["offset"], epoch, given)
 
     def on_read(self, event: ClientEvent, epoch: int) -> None:
         """A client sees a record of the producer."""
@@ -232,6 +245,11 @@ def judge_producers(run: TracedRun, judge: Judge) -> None:
     for row in run.rows("transaction_decision"):
         if row["producer_id"] in folded:
             folded[row["producer_id"]].on_decision(row)
+    for row in run.rows("client_record"):
+        producer_id = row["producer_id"]
+        if producer_id is not None and producer_id >= 0 and row["producer_epoch"] is not None:
+            said = folded[producer_id].on_client(row)
+            judge.hear(said, -1, row["topic"] or "", row["part"], row["seq"])
     data: dict[tuple[Place, int | None], Batch] = {
         (batch.place, batch.base_offset): batch
         for batch in producer_batches(run)
@@ -400,13 +418,15 @@ def a_fenced_producer_writes_nothing(batch: Batch, before: int | None) -> Findin
 
 
 @a_fenced_producer_writes_nothing.also
-def _and_is_acknowledged_nothing(send: ProducerSend) -> Findings:
+def _and_is_acknowledged_nothing(
+    broker: int, offset: int, epoch: int, given: list[int]
+) -> Findings:
     yield CASE
-    if send.epoch < send.fenced_below:
+    if epoch < given[-1]:
         yield broken(
-            f"broker {send.broker} acknowledged the record at offset {send.offset}, of an epoch "
-            "that was fenced before it was sent",
-            broker=send.broker,
+            f"broker {broker} acknowledged the record at offset {offset}, of an epoch that was "
+            "fenced before it was sent",
+            broker=broker,
         )
 
 

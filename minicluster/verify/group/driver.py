@@ -13,9 +13,9 @@ from minicluster.verify.group.consumers import Consumer
 from minicluster.verify.group.coordinator_losses import group_losses
 from minicluster.verify.group.event import BEFORE_ALL, ClientEvent, client_events
 from minicluster.verify.group.groups import Group, OffsetSet
-from minicluster.verify.histories.clients import last_leaders
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
+from minicluster.verify.partition.driver import last_leaders
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import TopicNames, topic_names
 from minicluster.verify.rules.rule import rules_in

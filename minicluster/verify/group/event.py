@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from minicluster.verify.histories.clients import Received, received
-from minicluster.verify.histories.traced_run import TracedRun
+from typing import Any
+
+from minicluster.verify.histories.traced_run import Row, TracedRun
+from minicluster.verify.partition.driver import ended_partitions
 from minicluster.verify.partition.event import Place
+from minicluster.verify.partition.topic_names import topic_names
 
 BEFORE_ALL = -1
 
@@ -14,30 +17,32 @@ class ClientEvent:
 
     Shapes:  is_own: of the cluster's own clients, which do not seek. excuse: why nothing is
              promised of it. producer: id and epoch, of a record, of an offset in a transaction.
-    Units:   sent, received: the events of its request and of the response at the client.
+    Units:   sent, responded, received: the events of its request, and of the response at the
+             broker and at the client.
     """
 
     __slots__ = (
-        "batch_offset", "broker", "client", "excuse", "f", "fetch_offset", "generation", "group",
-        "instance", "is_own", "member", "misled", "offset", "part", "place", "producer",
-        "read_committed", "received", "request", "sent", "seq", "sequence", "stable", "topic",
-        "value", "visible",
+        "at_ms", "batch_offset", "broker", "client", "excuse", "f", "fetch_offset", "generation",
+        "group", "instance", "is_own", "member", "misled", "offset", "part", "place", "producer",
+        "read_committed", "received", "request", "responded", "sent", "seq", "sequence", "stable",
+        "topic", "value", "visible",
     )  # fmt: skip
 
-    def __init__(self, received: Received) -> None:
-        row = received.row
+    def __init__(self, row: Row, topic: str, excuse: str | None) -> None:
         self.seq: int = row["seq"]
+        self.at_ms: int = row["vt"]
         self.broker: int = row["broker"]
-        self.topic = received.topic
+        self.topic = topic
         self.part: int = row["part"]
-        self.place: Place = received.place
+        self.place: Place = (row["topic_id"], row["part"])
         self.f: str = row["f"]
         self.request: int = row["rpc"]
         self.client: str = row["client_id"]
         self.is_own = row["connection"] is None
-        self.offset: int | None = row["offset"]
+        self.offset: Any = row["offset"]  # None: of what has none, such as an assignment
         self.fetch_offset: int | None = row["fetch_offset"]
         self.sent: int | None = row["send_seq"]
+        self.responded: int = row["resp_seq"]
         self.received: int | None = row["received_seq"]
         self.group: str | None = row["group_id"]
         self.member: str | None = row["member_id"]
@@ -51,9 +56,25 @@ class ClientEvent:
         self.stable: bool | None = row["stable"]
         self.producer = row["producer_id"], row["producer_epoch"]
         self.misled = bool(row["misled"])
-        self.excuse = received.excuse
+        self.excuse = excuse
 
 
 def client_events(run: TracedRun) -> list[ClientEvent]:
-    """Context: what clients got about partitions of a run, in order."""
-    return [ClientEvent(response) for response in run.context(received)]
+    """Context: what clients got about partitions of a run, in order.
+
+    The rows of one response share their event: a partition's fetch comes before its records.
+    """
+    names, clients = run.context(topic_names), run.context(ended_partitions).clients
+    events = []
+    for row in run.rows("client_record"):
+        topic = names.name_of(row["topic_id"])
+        if topic is not None:
+            known = clients.get((row["topic_id"], row["part"]))
+            epoch = row["leader_epoch"] if row["f"] == "read" else None
+            why = None if known is None else known.excuse_of(row["offset"], row["value"], epoch)
+            events.append(ClientEvent(row, topic, why))
+    return sorted(events, key=_in_response)
+
+
+def _in_response(event: ClientEvent) -> tuple[int, bool, int]:
+    return event.seq, event.f == "read", -1 if event.offset is None else event.offset

@@ -24,7 +24,7 @@ from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition import applied, clients, isr, logs, replicas, served, truth
 from minicluster.verify.partition.applied import AppliedOfPartition
-from minicluster.verify.partition.clients import ClientsOfPartition
+from minicluster.verify.partition.clients import ClientsOfPartition, LastLeader
 from minicluster.verify.partition.event import (
     SERVED,
     PartitionEvent,
@@ -258,6 +258,12 @@ def judge_partitions(run: TracedRun, judge: Judge) -> None:
 def ended_partitions(run: TracedRun) -> Partitions:
     """Context: all partitions of a run that has ended."""
     return _folded(run, Judge("", ()))
+
+
+def last_leaders(run: TracedRun) -> dict[Place, LastLeader]:
+    """Context: the last leader of each partition."""
+    folds = run.context(ended_partitions).clients
+    return {place: known.leader for place, known in folds.items() if known.leader is not None}
 
 
 def losses(run: TracedRun) -> Losses:

@@ -53,7 +53,7 @@ class Commit:
     """An offset that a program has committed, or in a transaction would commit; sent: the event."""
 
     by: str
-    group: str
+    group: str | None
     offset: int
     sent: int
     misled: bool
@@ -95,19 +95,19 @@ def judge_groups(run: TracedRun, judge: Judge) -> None:
 def judge_commits(run: TracedRun, judge: Judge) -> None:
     """Judge each commit of a program by what the programs of its group had been handed by then."""
     known, clients = run.context(readings), run.context(ended_partitions).clients
-    for response, asked in known.rows:
-        row, of_partition = response.row, clients.get(response.place)
-        if row["f"] not in ("commit", "pending") or row["send_seq"] is None:
+    for event, asked in known.rows:
+        of_partition = clients.get(event.place)
+        if event.f not in ("commit", "pending") or event.sent is None:
             continue
         if of_partition is None or of_partition.leader is None:
             continue
-        group, sent = row["group_id"], row["send_seq"]
-        commit = Commit(asked.process.text, group, row["offset"], sent, bool(row["misled"]))
-        reading = known.by_group[group, *response.place]
+        group, sent = event.group, event.sent
+        commit = Commit(asked.process.text, group, event.offset, sent, event.misled)
+        reading = known.by_group[group, *event.place]
         said = programs_commit_what_they_were_handed(
             commit, reading, of_partition, of_partition.leader
         )
-        judge.hear(said, -1, response.topic, row["part"], row["seq"])
+        judge.hear(said, -1, event.topic, event.part, event.seq)
 
 
 @rule("P1", "A group of programs is handed what it passes",
@@ -188,10 +188,9 @@ def _is_in(ranges: list[tuple[int, int]], offset: int) -> bool:
 def _commits(known: Readings) -> dict[GroupPlace, list[tuple[int, str]]]:
     """The commits of each partition in their order, with who made them."""
     commits: dict[GroupPlace, list[tuple[int, str]]] = defaultdict(list)
-    for response, asked in known.rows:
-        row = response.row
-        if row["f"] in ("commit", "pending") and row["offset"] is not None:
-            commits[row["group_id"], *response.place].append((row["offset"], asked.process.text))
+    for event, asked in known.rows:
+        if event.f in ("commit", "pending") and event.offset is not None:
+            commits[event.group, *event.place].append((event.offset, asked.process.text))
     return commits
 
 
@@ -210,14 +209,13 @@ def _given_too_much(run: TracedRun, known: Readings) -> dict[GroupPlace, int]:
                     key = request.get("groupId", ""), topic_id, part["partitionIndex"]
                     sent[key].append((row["send_seq"], part["committedOffset"]))
     given: dict[GroupPlace, int] = {}
-    for response, _ in known.rows:
-        row = response.row
-        if row["f"] != "committed" or row["misled"]:
+    for event, _ in known.rows:
+        if event.f != "committed" or event.misled:
             continue
-        key = row["group_id"], *response.place
-        before = [value for at, value in sent.get(key, ()) if at < row["seq"]]
-        if before and row["offset"] > max(before):
-            given[key] = row["offset"]
+        key = event.group, *event.place
+        before = [value for at, value in sent.get(key, ()) if at < event.seq]
+        if before and event.offset > max(before):
+            given[key] = event.offset
     return given
 
 

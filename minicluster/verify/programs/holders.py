@@ -111,10 +111,9 @@ def _both(
 def _when_handed(known: Readings) -> dict[Place, dict[int, list[tuple[Process, int]]]]:
     """The records of each partition, with whom they were handed to and when."""
     when: dict[Place, dict[int, list[tuple[Process, int]]]] = defaultdict(lambda: defaultdict(list))
-    for response, asked in known.rows:
-        row = response.row
-        if row["f"] == "read" and row["visible"] and row["received_seq"] is not None:
-            when[response.place][row["offset"]].append((asked.process, row["received_seq"]))
+    for event, asked in known.rows:
+        if event.f == "read" and event.visible and event.received is not None:
+            when[event.place][event.offset].append((asked.process, event.received))
     return when
 
 
@@ -122,7 +121,7 @@ def _holders(run: TracedRun, known: Readings) -> dict[GroupPlace, list[Held]]:
     """Who held a partition in a group: members of the classic protocol, and committers."""
     asked = run.context(program_requests)
     # Until when a coordinator has taken a member for one of a generation.
-    until: dict[tuple[str, str, int, int], int] = {}
+    until: dict[tuple[str | None, str, int, int], int] = {}
     for row in asked.rows(run):
         if row["api"] in ("Heartbeat", "OffsetCommit") and row["error"] == "NONE":
             request = body(row, "request")
@@ -133,21 +132,20 @@ def _holders(run: TracedRun, known: Readings) -> dict[GroupPlace, list[Held]]:
             until[of_member] = max(row["handle_seq"] or -1, until.get(of_member, -1))
     holders: dict[GroupPlace, list[Held]] = defaultdict(list)
     without: dict[tuple[GroupPlace, Process], Held] = {}
-    for response, one in known.rows:
-        row = response.row
-        key = row["group_id"], *response.place
-        if row["misled"]:
+    for event, one in known.rows:
+        key = event.group, *event.place
+        if event.misled:
             continue
-        if row["f"] == "own" and one.api == "SyncGroup" and row["received_seq"] is not None:
-            member, number = row["member_id"] or "", row["generation"]
-            last = until.get((row["group_id"], member, number, row["broker"]), -1)
+        if event.f == "own" and one.api == "SyncGroup" and event.received is not None:
+            member, number = event.member or "", event.generation or 0
+            last = until.get((event.group, member, number, event.broker), -1)
             holders[key].append(
-                Held(one.process, member, number, row["broker"], row["resp_seq"], last)
+                Held(one.process, member, number, event.broker, event.responded, last)
             )
-        elif row["f"] == "commit" and row["generation"] == -1 and one.handled is not None:
+        elif event.f == "commit" and event.generation == -1 and one.handled is not None:
             held = without.get((key, one.process))
             if held is None:
-                held = Held(one.process, "", -1, row["broker"], one.handled, one.handled)
+                held = Held(one.process, "", -1, event.broker, one.handled, one.handled)
                 without[key, one.process] = held
                 holders[key].append(held)
             held.until = one.handled

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from minicluster.values import dataclass
-from minicluster.verify.histories.clients import Received, received
+from minicluster.verify.group.event import ClientEvent, client_events
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import topic_names
@@ -22,7 +22,7 @@ from minicluster.verify.programs.requests import Asked, Process, body, program_r
 OF_GROUPS = ("client_record", "group_event", "log_batch", "partition_event", "raft_event",
              "replica_log", "rpc")  # fmt: skip
 """The tables without which rules about groups are unknown."""
-GroupPlace = tuple[str, str, int]  # group, topic id, partition
+GroupPlace = tuple[str | None, str, int]  # group, topic id, partition
 
 
 @dataclass(slots=True)
@@ -63,14 +63,14 @@ class Readings:
     def __init__(self, run: TracedRun) -> None:
         self._asked = run.context(program_requests)
         rows = [
-            (response, asked)
-            for response in run.context(received)
-            if (asked := self._asked.by_id.get(response.row["rpc"])) is not None
+            (event, asked)
+            for event in run.context(client_events)
+            if (asked := self._asked.by_id.get(event.request)) is not None
         ]
         self.groups: dict[str, set[str]] = defaultdict(set)  # group -> programs
-        for response, asked in rows:
-            group = response.row["group_id"]
-            if group is not None and response.row["f"] in ("own", "commit", "pending", "committed"):
+        for event, asked in rows:
+            group = event.group
+            if group is not None and event.f in ("own", "commit", "pending", "committed"):
                 self.groups[group].add(asked.process.program)
         of_program: dict[str, list[str]] = defaultdict(list)
         for group, programs in sorted(self.groups.items()):
@@ -81,41 +81,40 @@ class Readings:
         self._known: dict[GroupPlace, list[tuple[int, int]]] = defaultdict(list)
         self._tracks: dict[tuple[Process, Place], _Track] = defaultdict(_Track)
         self._last_fetch: dict[tuple[str, Place], tuple[int, int]] = {}  # moment, offset
-        for response, asked in sorted(rows, key=_as_sent):
-            row = response.row
+        for event, asked in sorted(rows, key=_as_sent):
             groups = of_program.get(asked.process.program, ())
-            mine = [(group, *response.place) for group in groups]
-            if row["f"] == "fetch":
-                self._fetch(response, asked.process, mine)
-            elif row["f"] == "read" and row["received_seq"] is not None:
-                self._read(response, asked.process, mine)
-            elif row["f"] == "committed" and row["received_seq"] is not None:
-                self._tracks[asked.process, response.place].given = row["offset"]
-                self._knows(mine, row["received_seq"], row["offset"])
+            mine = [(group, *event.place) for group in groups]
+            if event.f == "fetch":
+                self._fetch(event, asked.process, mine)
+            elif event.f == "read" and event.received is not None:
+                self._read(event, event.received, asked.process, mine)
+            elif event.f == "committed" and event.received is not None:
+                self._tracks[asked.process, event.place].given = event.offset
+                self._knows(mine, event.received, event.offset)
         self._ends_of_partitions(run, of_program)
         for key, known in self._known.items():
             highest = -1
-            for event, position in sorted(known):
+            for at, position in sorted(known):
                 if position > highest:
                     highest = position
-                    self.by_group[key].positions.append((event, position))
+                    self.by_group[key].positions.append((at, position))
 
     def asks_for(self, programs: tuple[str, ...], place: Place, offset: int, since_ms: int) -> bool:
         """One of some programs was answered a fetch at or before an offset since a moment."""
         last = (self._last_fetch.get((program, place), (-1, 0)) for program in programs)
         return any(at_ms >= since_ms and begins <= offset for at_ms, begins in last)
 
-    def _knows(self, keys: list[GroupPlace], event: int, position: int | None) -> None:
+    def _knows(self, keys: Iterable[GroupPlace], event: int, position: int | None) -> None:
         for key in keys:
             if position is not None and position >= 0:
                 self._known[key].append((event, position))
 
-    def _fetch(self, response: Received, process: Process, keys: list[GroupPlace]) -> None:
-        begins, track = response.row["fetch_offset"], self._tracks[process, response.place]
+    def _fetch(self, event: ClientEvent, process: Process, keys: Iterable[GroupPlace]) -> None:
+        begins, track = event.fetch_offset, self._tracks[process, event.place]
         if begins is None:  # in a session of fetches, whose requests name what has changed alone
             return
-        self._last_fetch[process.program, response.place] = response.row["vt"], begins
-        self._knows(keys, response.row["send_seq"] or 0, begins)
+        self._last_fetch[process.program, event.place] = event.at_ms, begins
+        self._knows(keys, event.sent or 0, begins)
         due = track.due if track.given is None else track.given
         for key in keys:
             reading = self.by_group[key]
@@ -126,16 +125,18 @@ class Readings:
                 reading.sought.append((due, begins))
         track.due, track.given = begins, None
 
-    def _read(self, response: Received, process: Process, keys: list[GroupPlace]) -> None:
-        row, track = response.row, self._tracks[process, response.place]
-        begins = row["offset"] if row["fetch_offset"] is None else row["fetch_offset"]
+    def _read(
+        self, event: ClientEvent, received: int, process: Process, keys: Iterable[GroupPlace]
+    ) -> None:
+        track = self._tracks[process, event.place]
+        begins = event.offset if event.fetch_offset is None else event.fetch_offset
         if track.given is None:
-            track.due = max(track.due or 0, row["offset"] + 1)
-        self._knows(keys, row["received_seq"], row["offset"] + 1)
+            track.due = max(track.due or 0, event.offset + 1)
+        self._knows(keys, received, event.offset + 1)
         for key in keys:
             reading = self.by_group[key]
-            reading.handed.add(row["offset"])
-            reading.spans.append((begins, row["offset"]))
+            reading.handed.add(event.offset)
+            reading.spans.append((begins, event.offset))
             reading.lowest = begins if reading.lowest is None else min(reading.lowest, begins)
 
     def _ends_of_partitions(self, run: TracedRun, of_program: Mapping[str, list[str]]) -> None:
@@ -155,11 +156,11 @@ class Readings:
                         self._knows(keys, row["resp_seq"], part.get("offset"))
 
 
-def _as_sent(of_program: tuple[Received, Asked]) -> tuple[int, int, int]:
+def _as_sent(of_program: tuple[ClientEvent, Asked]) -> tuple[int, int, int]:
     """Fetches as they were sent; what a response gave when it arrived."""
-    row = of_program[0].row
-    at = row["send_seq"] if row["f"] == "fetch" else row["received_seq"]
-    return -1 if at is None else at, row["seq"], -1 if row["offset"] is None else row["offset"]
+    event = of_program[0]
+    at = event.sent if event.f == "fetch" else event.received
+    return -1 if at is None else at, event.seq, -1 if event.offset is None else event.offset
 
 
 def readings(run: TracedRun) -> Readings:

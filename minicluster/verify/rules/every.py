@@ -5,7 +5,6 @@ from __future__ import annotations
 from minicluster.verify import memberships, transactions, znodes
 from minicluster.verify.exchange import driver as exchange
 from minicluster.verify.group import driver as group
-from minicluster.verify.histories import clients as clients_history
 from minicluster.verify.histories import failed_directories as failed_directories_history
 from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import images as images_history
@@ -47,7 +46,6 @@ MODULES = (
 _HISTORIES = (
     images_history,
     failed_directories_history,
-    clients_history,
     users_history,
     header_history,
 )
