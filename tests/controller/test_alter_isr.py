@@ -70,6 +70,9 @@ def test_kip_497_an_acknowledged_change_is_lost_with_its_controller() -> None:
     cluster.take(cluster.machine.on_claim(2, cluster.end, cluster.now_ms))
     cluster.run(cluster.now_ms)
     assert cluster.partition("orders").isr == (1, 2, 3)
+    assert send_497(cluster, (1, 3)) is ErrorCode.NONE
+    cluster.run(cluster.now_ms)
+    assert cluster.partition("orders").isr == (1, 3), "it does not come after all"
 
 
 def test_kip_497_a_member_that_was_fenced_meanwhile_voids_the_proposal() -> None:
