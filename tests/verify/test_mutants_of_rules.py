@@ -61,8 +61,8 @@ UNSEEN: dict[str, list[str]] = {
     "P4": ["never transaction.unjudged is not None"],
     "P5": ["never end.life.ended == 'failed' and end.restarted"],
     "P6": ["not held.by_cluster"],
-    "U1": ["never asked.is_allowed is None"],
-    "U2": ["never asked.is_allowed is None"],
+    "U1": ["never is_allowed is None"],
+    "U2": ["never is_allowed is None"],
     "X1": ["never header.intercepted"],
 }
 

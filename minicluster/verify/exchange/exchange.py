@@ -16,7 +16,9 @@ class Exchange:
     """A request and what became of it; its fields are columns of ``rpc`` (``trace.py``).
 
     Shapes:  sender, receiver: nodes. resp_seq: None: no response left. written: the offsets of the
-             records that its handling appended. error: the name of the top-level one.
+             records that its handling appended. error: the name of the top-level one. principal:
+             whose it is, None for the cluster's own. has_other_answer: its client got something in
+             place of the response.
     """
 
     def __init__(self, row: Row) -> None:
@@ -33,6 +35,12 @@ class Exchange:
         self.high_watermark: int | None = cell("high_watermark")
         self.broker_epoch: int | None = cell("broker_epoch")
         self.registered_epoch: int | None = cell("registered_epoch")
+        self.principal: str | None = cell("principal")
+        self.host: str = cell("host") or ""
+        self.session_ends_ms: int | None = cell("session_ends_ms")
+        self.send_seq: int = row["send_seq"]
+        self.sent_ms: int = cell("sent_ms")
+        self.has_other_answer: bool = cell("answer") is not None
         self.texts: tuple[str | None, str | None] = row["request"], cell("response")
 
     @cached_property
@@ -44,6 +52,11 @@ class Exchange:
     def response(self) -> Struct:
         """The body of the response; an empty one where there is none."""
         return body(self.texts[1])
+
+    @property
+    def is_answered(self) -> bool:
+        """Its sender got the response of its receiver."""
+        return self.resp_seq is not None and not self.has_other_answer
 
     @property
     def last_written(self) -> int:

@@ -151,6 +151,9 @@ class CommittedLog:
             case r.RegisterBrokerRecord():
                 self._kind = "Register"
                 self._brokers.on_registration(record, clean_from)
+            case r.AccessControlEntryRecord() | r.RemoveAccessControlEntryRecord():
+                if self._timeline is not None:
+                    self._timeline.on_acl(record)
             case r.RegisterControllerRecord():
                 self.cluster.releases.take(self.cluster.offset, record)
             case _:

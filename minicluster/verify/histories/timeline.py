@@ -8,7 +8,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from uuid import UUID
 
-from minicluster.protocol.records import ConfigRecord
+from minicluster.protocol.records import (
+    AccessControlEntryRecord,
+    ConfigRecord,
+    RemoveAccessControlEntryRecord,
+)
 from minicluster.protocol.uuids import format_uuid
 from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE, Broker, Cluster
@@ -122,6 +126,9 @@ class CommittedStates:
     def on_config(self, record: ConfigRecord) -> None:
         """A config is set or removed; those of a snapshot come twice."""
 
+    def on_acl(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
+        """An ACL is set or removed."""
+
     def begin(self, offset: int, operation: int, position: int) -> None:
         """The next record is at an offset, of an operation that ends at another."""
         if offset == self.offset and position <= self.position:
@@ -203,7 +210,7 @@ class Timeline(CommittedStates):
     Shapes:  partitions: topic id as the trace has it, and number -> its states; by_offset: the
              states that the record at an offset made. brokers: id -> states; unfenced: by the
              offset of the record. operations: their ends. configured: the ends of those that set a
-             config of a topic.
+             config of a topic. acls: all of them, by the ends of those that change some.
     """
 
     def __init__(self) -> None:
@@ -216,6 +223,7 @@ class Timeline(CommittedStates):
         self.topics: list[CommittedTopic] = []
         self.configured: set[int] = set()
         self.throttles: list[CommittedThrottle] = []
+        self.acls: dict[int, tuple[AccessControlEntryRecord, ...]] = {}
 
     def begin(self, offset: int, operation: int, position: int) -> None:
         """The next record is at an offset, of an operation that ends at another."""
@@ -245,6 +253,14 @@ class Timeline(CommittedStates):
         throttle = CommittedThrottle.of(record, self.position, self.operation)
         if throttle is not None:
             self.throttles.append(throttle)
+
+    def on_acl(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
+        """An ACL is set or removed."""
+        acls = {acl.id: acl for acl in next(reversed(self.acls.values()), ())}
+        acls.pop(record.id, None)
+        if isinstance(record, AccessControlEntryRecord):
+            acls[record.id] = record
+        self.acls[self.operation] = tuple(acls.values())
 
     def written_at(self, offset: int) -> list[CommittedPartition]:
         """The states that the log's record at an offset made.

@@ -8,7 +8,6 @@ from minicluster.verify.group import driver as group
 from minicluster.verify.histories import failed_directories as failed_directories_history
 from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import images as images_history
-from minicluster.verify.histories import users as users_history
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
@@ -20,7 +19,6 @@ from minicluster.verify.rules import (
     images,
     partitions,
     topics,
-    users,
 )
 from minicluster.verify.rules.rule import Rule, rules_in
 from minicluster.verify.waits import driver as waits
@@ -39,14 +37,12 @@ MODULES = (
     transactions,
     liveness,
     *programs.MODULES,
-    users,
     header,
     znodes,
 )
 _HISTORIES = (
     images_history,
     failed_directories_history,
-    users_history,
     header_history,
 )
 

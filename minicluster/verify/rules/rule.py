@@ -122,6 +122,7 @@ def broken(
     offset: int | None = None,
     topic: str | None = None,
     partition: int | None = None,
+    seq: int | None = None,
     earlier: int = -1,
 ) -> Broken:
     """A violation, as one sentence without a full stop.
@@ -129,7 +130,8 @@ def broken(
     Shapes:  event: that shows it; its partition and its broker are those of the finding. record: of
              the metadata log, likewise with its offset. broker: another one that the finding is
              about. offset, topic, partition: in place of the step's; an offset of -1 is shown
-             nowhere in the metadata log. earlier: an event before, without which it were none.
+             nowhere in the metadata log. seq: of an event of which nothing else is told. earlier:
+             an event before, without which it were none.
     """
     if record is not None:
         offset, topic, partition = record.offset, record.topic, record.partition
@@ -142,7 +144,7 @@ def broken(
         offset=offset,
         topic=topic,
         partition=partition,
-        event=None if event is None else event.seq,
+        event=seq if event is None else event.seq,
         earlier=earlier,
     )
 

@@ -1,4 +1,4 @@
-"""Examples of the rules in `users.py`."""
+"""Examples of the rules in `exchange/users.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.verify.rules.users import (
+from minicluster.verify.exchange.users import (
     a_published_acl_is_enforced,
     an_ended_session_sends_nothing,
     the_trace_has_no_secret,
