@@ -24,18 +24,24 @@ from typing import Protocol
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import Snapshot, checkpoint_of
 from minicluster.log.committed_log import NodeLog
+from minicluster.log.errors import LogError
 from minicluster.log.segment import bytes_of
+from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import VersionedRecord
 from minicluster.verify.evidence.operations import OperationDivider
-from minicluster.verify.evidence.run import Run
+from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.image_fold import ImageFold
-from minicluster.verify.histories.images import Publication
-from minicluster.verify.histories.snapshots import SnapshotFile, judge_snapshots
 from minicluster.verify.histories.timeline import CommittedStates
+from minicluster.verify.images import publications, snapshots
+from minicluster.verify.images.snapshots import SnapshotFile, on_snapshot
 from minicluster.verify.judging import Judge
+from minicluster.verify.model import Evidence
 from minicluster.verify.promises import Promises
 from minicluster.verify.quorum.controller_logs import ControllerLogs
+from minicluster.verify.rules.rule import rules_in
+
+OF_PUBLICATIONS, OF_SNAPSHOTS = rules_in(publications), rules_in(snapshots)
 
 Step = tuple[RecordBatch | None, Sequence[tuple[int, RecordBatch]]]
 """The batch that is committed next, if one is, and the next ones of controllers' own logs."""
@@ -111,9 +117,9 @@ def placed(batches: Iterable[RecordBatch]) -> Iterator[tuple[int, RecordBatch]]:
 def images_of(judge: Judge, run: Run) -> ImageFold | None:
     """A fold of images, if anything is compared with it: of a plain log the snapshots beside it."""
     if run.is_run:
-        return ImageFold() if judge.judges(Publication, SnapshotFile) else None
+        return ImageFold() if judge.asks(OF_PUBLICATIONS + OF_SNAPSHOTS) else None
     ends = frozenset(end - 1 for log in run.nodes for end, _, _ in log.snapshots)
-    return ImageFold(ends) if ends and judge.judges(SnapshotFile) else None
+    return ImageFold(ends) if ends and judge.asks(OF_SNAPSHOTS) else None
 
 
 class LogFold:
@@ -187,9 +193,20 @@ class LogFold:
 
         Shapes:  read: a snapshot of a log.
         """
-        self._judge.hear(self._logs.at_end())
-        if self._judge.judges(SnapshotFile) and self.images is not None:
-            releases, images = self.committed.cluster.releases, self.images
-            judge_snapshots(self._judge, logs, images, releases, read)
-        if self.images is not None and self.images.problem is not None:
-            self._judge.problems.append(self.images.problem)
+        judge, images = self._judge, self.images
+        judge.hear(self._logs.at_end())
+        if images is None:
+            return
+        files = [(log, *file) for log in logs for file in log.snapshots]
+        for log, end, epoch, path in files if judge.asks(OF_SNAPSHOTS) else ():
+            try:
+                content = read(log, path)
+            except (LogError, ProtocolError) as error:  # it accuses nobody
+                judge.problems.append(Problem(evidence=Evidence.SNAPSHOTS, why=str(error)))
+                continue
+            if images.first is not None:
+                release = self.committed.cluster.releases.at(end - 1)
+                snapshot = SnapshotFile.of(log.node, end, epoch, content, release)
+                judge.hear(on_snapshot(snapshot, content.records, images))
+        if images.problem is not None:
+            judge.problems.append(images.problem)

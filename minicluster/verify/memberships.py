@@ -17,7 +17,6 @@ from uuid import UUID
 from minicluster.metadata.image.directory_id import LOST, is_online, is_reserved
 from minicluster.verify.histories.brokers import BrokerRecord, RegisteredDirectory, Registration
 from minicluster.verify.histories.cluster import Cluster
-from minicluster.verify.histories.failed_directories import LeaderAfterFailure, LogAtEnd
 from minicluster.verify.histories.partitions import (
     ALWAYS,
     CLEAR_ELR,
@@ -443,8 +442,7 @@ def no_isr_member_is_in_a_lost_directory(step: PartitionStep, directories: Direc
     partition, except for the last member, which stays while there is no leader; a replica that is
     in no directory any more (DirectoryId.LOST) is out as well. A replica that a leader proposes
     again later is not promised: the controller does not check directories then, but where it
-    creates, elects or moves it does. No running broker leads a partition whose log lies in a
-    directory that failed longer ago than the timeout for it, or that it has found to be offline."""
+    creates, elects or moves it does."""
     for member, is_lost, joined_later in directories:
         if joined_later:
             # A leader that applies the loss late may propose the replica once more.
@@ -484,24 +482,4 @@ def _each_directory_has_one_broker(directory: RegisteredDirectory) -> Findings:
         yield broken(
             f"broker {directory.broker} registered a log directory of broker {directory.owner}",
             broker=directory.broker,
-        )
-
-
-@no_isr_member_is_in_a_lost_directory.also
-def _nor_does_a_leader_write_to_one(leader: LeaderAfterFailure) -> Findings:
-    """No record shows it: the broker itself leads on."""
-    if leader.is_in_failed_directory:
-        yield broken(
-            f"broker {leader.broker} leads a partition in a directory of its own that has failed",
-            broker=leader.broker,
-        )
-
-
-@no_isr_member_is_in_a_lost_directory.also
-def _nor_is_a_leaders_log_in_one(log: LogAtEnd) -> Findings:
-    """The disks show it."""
-    if log.leads and not log.is_online:
-        yield broken(
-            f"broker {log.broker} leads a partition whose log lies in a directory that has failed",
-            broker=log.broker,
         )

@@ -154,7 +154,7 @@ def test_spark_is_imported_only_where_it_drives_the_judge_and_by_views() -> None
                 assert of_spark or path in NAMES_A_SESSION, f"{path}:{line}: {name}"
 
 
-FOLDS = [f"minicluster/verify/{room}" for room in ("partition", "quorum", "exchange")]
+FOLDS = [f"minicluster/verify/{room}" for room in ("partition", "quorum", "exchange", "images")]
 DRIVE = {"driver.py", "setting.py", "topic_names.py"}
 
 

@@ -36,9 +36,6 @@ OF_LOGS = tuple(
 )
 """The rules that are judged of a log alone, live as well."""
 
-LIVE_IN_PART = frozenset({"D1", "E38"})
-"""Rules of which requests, disks or files show a part, which is judged when the run is over."""
-
 
 def judge_of(run: Run) -> LiveJudge:
     """A judge for a run's committed log, from its snapshot if it begins with one."""

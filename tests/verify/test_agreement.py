@@ -17,7 +17,6 @@ from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_run, judge_whole
 from tests.verify.check_run import (
-    LIVE_IN_PART,
     OF_EACH_LOG,
     OF_LOGS,
     check_run,
@@ -29,8 +28,6 @@ from tests.verify.handwritten.run import RunBuilder
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
 LIVE_RULES = [rule for rule in RULES if is_judged_live(rule) and rule.evidence != Evidence.ZNODES]
-WHOLLY_LIVE = {rule.id for rule in LIVE_RULES} - LIVE_IN_PART
-"""The rules of which no part needs to know what comes later."""
 JUDGE_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "judge.md"
 LOGS, TRACES = by_name(LOGS_BAD, LOGS_NEAR), by_name(RUNS_BAD, RUNS_NEAR)
 
@@ -50,23 +47,19 @@ def test_a_run_is_judged_live_as_afterwards(name: str, tmp_path: Path) -> None:
         apart |= {*OF_LOGS}
     for rule in (rule for rule in LIVE_RULES if rule.id not in apart):
         tally, afterwards = live.judge.tally(rule.id), whole.tallies[rule.id]
-        findings = {*tally.findings}
-        assert findings <= {*afterwards.findings}, rule
-        if rule.id in WHOLLY_LIVE:
-            assert findings == {*afterwards.findings}, rule
-        if rule.id in WHOLLY_LIVE - {"F19"}:  # live, a leader waits for its election in the log
+        assert {*tally.findings} == {*afterwards.findings}, rule
+        if rule.id != "F19":  # live, a leader waits for its election in the log
             assert tally.looked_at == afterwards.looked_at, rule
 
 
-def test_the_docs_name_the_rules_of_which_a_part_is_judged_when_the_run_is_over() -> None:
+def test_the_docs_name_the_rules_that_are_judged_when_the_run_is_over() -> None:
     table = JUDGE_PAGE.read_text().partition("| judged when the run is over |")[2]
     rows = [line.split("|")[1].split() for line in table.partition("\n\n")[0].splitlines()[2:]]
     named = [rule for row in rows for rule in row]
-    later = [rule for rule in RULES if rule.id not in WHOLLY_LIVE]
     assert sorted(named) == sorted(
-        f"({rule.id})" if is_judged_live(rule) else rule.id
-        for rule in later
-        if rule.evidence is not Evidence.ZNODES
+        rule.id
+        for rule in RULES
+        if not is_judged_live(rule) and rule.evidence is not Evidence.ZNODES
     )
 
 

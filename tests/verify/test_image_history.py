@@ -9,10 +9,10 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.source import Source
+from minicluster.verify.images.snapshots import NO_LOG
 from minicluster.verify.judged import Judged, report_of
 from minicluster.verify.model import Verdict
 from minicluster.verify.rules.every import BY_ID
-from minicluster.verify.rules.images import NO_LOG
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.whole import judge_whole
 from tests.verify.handwritten.log import TOPIC, cluster

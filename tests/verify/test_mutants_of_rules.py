@@ -38,7 +38,6 @@ UNSEEN: dict[str, list[str]] = {
     "E12": ["not step.kind == CLEAR_ELR"],
     "E17": ["never step.level < FROM_3_3"],
     "E20": ["silent yield broken(message, broker=broker"],
-    "E32": ["not image.after_snapshot"],
     "E34": ["never not is_the_fold and snapshot.release == HAS_OTHER_DIRECTORIES"],
     "F1": ["never record.excuse is not None"],
     "F2": ["never record.excuse is not None"],

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from minicluster import MiniCluster
-from tests.verify.examples import memberships as cases
+from tests.verify.examples import directories as cases
 from tests.verify.examples.by_rule import Case
 from tests.verify.in_process import judged
 
@@ -16,18 +16,18 @@ from tests.verify.in_process import judged
 @pytest.mark.parametrize(
     ("case", "findings"),
     [
-        (cases.d1_bad_disk, 1),
-        (cases.d1_near_disk, 0),
-        (cases.d1_near_just_failed, 0),
-        (cases.d1_leads_offline, 1),
-        (cases.d1_near_leads_elsewhere, 0),
+        (cases.d6_bad, 1),
+        (cases.d6_near_disk, 0),
+        (cases.d6_near_just_failed, 0),
+        (cases.d6_leads_offline, 1),
+        (cases.d6_near_leads_elsewhere, 0),
     ],
 )
 def test_a_leader_in_a_directory_that_failed_is_found(
     case: Case, findings: int, tmp_path: Path
 ) -> None:
     case().write(tmp_path / "run")
-    _, messages = judged(tmp_path / "run", "D1")["D1"]
+    _, messages = judged(tmp_path / "run", "D6")["D6"]
     assert len(messages) == findings
 
 
@@ -42,4 +42,4 @@ def test_a_failed_directory_of_a_real_run_leads_nothing(tmp_path: Path) -> None:
         run = cluster.save(tmp_path / "run")
     online = parquet.read_table(run / "trace" / "replica_log.parquet")["online"].to_pylist()
     assert {True, False} <= {*online}
-    assert judged(run, "D1")["D1"][1] == []
+    assert judged(run, "D6")["D6"][1] == []

@@ -31,7 +31,6 @@ from tests.verify.in_process import verified
 Draw = Callable[[int], Scenario]
 OF_ZNODES = {rule.id for rule in RULES if rule.evidence is Evidence.ZNODES}
 OF_PARTITIONS = {rule.id for rule in PARTITIONS.rules if not rule.at_end} - {"F19"}
-IN_TRACES = {"D1", "E38"}  # which have cases in requests, events and snapshots as well
 
 
 def judged(draw: Draw, seed: int, folder: Path) -> Verdict:
@@ -45,7 +44,7 @@ def judged(draw: Draw, seed: int, folder: Path) -> Verdict:
     report = verified(write_run(cluster, place_of(cut, folder)))
     assert cluster.live_checks is not None
     live = cluster.live_checks.looked_at
-    rules = {*OF_LOGS} - {*OF_EACH_LOG} - IN_TRACES | OF_PARTITIONS
+    rules = {*OF_LOGS} - {*OF_EACH_LOG} | OF_PARTITIONS
     if isinstance(cluster.live_checks, ZnodeChecks):
         rules = OF_ZNODES | OF_PARTITIONS & {rule.id for rule in ON_ZOOKEEPER}
     elif any(

@@ -101,7 +101,7 @@ PLANTS = _plants(
     ("S52", "tests/zoo/members", "H2"),
     ("S53", "tests/zoo/members", "F10"),
     ("S54", "tests/zoo/transforms", "H1 H9"),
-    ("S55", "tests/zoo/failed_dir", "D1"),
+    ("S55", "tests/zoo/failed_dir", "D6"),
     ("S56", "tests/zoo/stopped_follower", "B2"),
     ("S57", "tests/zoo/handed_over", "G10"),
     ("S58", "tests/zoo/handed_over", "G12"),
@@ -116,7 +116,7 @@ PLANTS = _plants(
     ("S68", "tests/zoo/back_again", "G1"),
     ("S70", "tests/zoo/at_rest", "G9"),
     ("S71", "tests/zoo/at_rest", "G11"),
-    ("S72", "tests/zoo/forgotten_log", "E38"),
+    ("S72", "tests/zoo/forgotten_log", "E46"),
     ("S73", "tests/zoo/trickle", "G8"),
     ("S74", "tests/zoo/same_name", "F1"),
 )

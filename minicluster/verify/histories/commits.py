@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import TracedRun
@@ -27,6 +27,16 @@ class Commits:
         """The event by which an offset was committed; None if the trace does not show it."""
         place = bisect_right(self._ends, offset)
         return self._seqs[place] if place < len(self._seqs) else None
+
+    def end_before(self, event: int) -> int | None:
+        """The high watermark by an event; None before the first."""
+        place = bisect_left(self._seqs, event)
+        return self._ends[place - 1] if place else None
+
+    @property
+    def last_ms(self) -> int | None:
+        """The time at which something was committed last."""
+        return self._times[-1] if self._times else None
 
     def at_ms(self, offset: int) -> int | None:
         """The time at which an offset was committed; None if the trace does not show it."""

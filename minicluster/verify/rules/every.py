@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from minicluster.verify import memberships, transactions, znodes
+from minicluster.verify import directories, memberships, transactions, znodes
 from minicluster.verify.exchange import driver as exchange
 from minicluster.verify.group import driver as group
-from minicluster.verify.histories import failed_directories as failed_directories_history
 from minicluster.verify.histories import header as header_history
-from minicluster.verify.histories import images as images_history
 from minicluster.verify.histories.traced_run import History, histories_in
+from minicluster.verify.images import driver as images
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
 from minicluster.verify.programs import driver as programs
@@ -16,7 +15,6 @@ from minicluster.verify.quorum import driver as quorum
 from minicluster.verify.rules import (
     brokers,
     header,
-    images,
     partitions,
     topics,
 )
@@ -30,7 +28,8 @@ MODULES = (
     brokers,
     topics,
     *quorum.MODULES,
-    images,
+    *images.MODULES,
+    directories,
     *partition.MODULES,
     *exchange.MODULES,
     *group.MODULES,
@@ -40,11 +39,7 @@ MODULES = (
     header,
     znodes,
 )
-_HISTORIES = (
-    images_history,
-    failed_directories_history,
-    header_history,
-)
+_HISTORIES = (header_history,)
 
 
 def _order(rule: Rule) -> tuple[str, int]:
@@ -68,6 +63,8 @@ HISTORIES: tuple[History, ...] = (
     partition.HISTORY,
     exchange.HISTORY,
     quorum.HISTORY,
+    images.HISTORY,
+    directories.HISTORY,
     group.HISTORY,
     transactions.HISTORY,
     waits.HISTORY,

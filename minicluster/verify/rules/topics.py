@@ -79,8 +79,8 @@ def metadata_transactions_do_not_nest(marker: TransactionMarker) -> Findings:
       keeps="A config of orders is set before the topic is deleted, and one is "
       "removed after it.")  # fmt: skip
 def configs_do_not_outlive_their_topic(config: TopicConfig) -> Findings:
-    """No config names a topic that does not exist, neither in the log nor in a snapshot; the
-    operation that deletes a topic deletes its configs."""
+    """No config names a topic that does not exist; the operation that deletes a topic deletes its
+    configs."""
     yield CASE
     if not config.exists:
         yield broken(f"a config is set for topic {config.name}, which does not exist")

@@ -19,7 +19,6 @@ from tests.verify.handwritten.log import (
     cluster,
     partition,
 )
-from tests.verify.handwritten.run import RunBuilder, WithSnapshot
 
 
 @breaks(partitions_are_numbered_without_gaps)
@@ -111,12 +110,6 @@ def e38_bad() -> LogBuilder:
     return cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)).op(_config("orders", "1"))
 
 
-@breaks(configs_do_not_outlive_their_topic)
-def e38_bad_snapshot() -> RunBuilder:
-    """The log begins with a snapshot that has a config of payments, a topic that it lacks."""
-    return WithSnapshot(batches=9, kept=8, configured="payments")
-
-
 @keeps(configs_do_not_outlive_their_topic)
 def e38_near() -> LogBuilder:
     """A config of orders is set before the topic is deleted, and one is removed after it."""
@@ -124,11 +117,3 @@ def e38_near() -> LogBuilder:
     log.op(_config("other", "1"), r.TopicRecord(name="other", topic_id=OTHER_TOPIC))
     log.op(r.RemoveTopicRecord(topic_id=TOPIC))
     return log.op(_config("orders", None))
-
-
-@keeps(configs_do_not_outlive_their_topic)
-def e38_near_snapshot() -> RunBuilder:
-    """The log begins with a snapshot that has orders and a config of it; another config follows."""
-    run = WithSnapshot(batches=9, kept=8, configured="orders")
-    run.log.op(r.ConfigRecord(resource_type=2, resource_name="orders", name="a", value="c"))
-    return run

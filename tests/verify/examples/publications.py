@@ -1,18 +1,17 @@
-"""Examples of the rules in `images.py`."""
+"""Examples of the rules in `images/publications.py`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from minicluster.protocol import records as r
-from minicluster.verify.rules.images import (
+from minicluster.verify.images.publications import (
     images_are_folds_of_the_log,
     images_are_published_in_order,
-    snapshots_are_folds_of_the_log,
 )
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.log import change, cluster
-from tests.verify.handwritten.run import RunBuilder, WithSnapshot
+from tests.verify.handwritten.run import RunBuilder
 
 
 @breaks(images_are_folds_of_the_log)
@@ -99,27 +98,3 @@ def e33_near() -> RunBuilder:
     first = run.log.batches[1].last_offset
     run.publish(2).publish(3, first).publish(2, first, incarnation="2-2")
     return run.publish(3).publish(3)
-
-
-@breaks(snapshots_are_folds_of_the_log)
-def e34_bad() -> RunBuilder:
-    """A snapshot has a topic that the log before it never created."""
-    return WithSnapshot(batches=9, lie=True)
-
-
-@breaks(snapshots_are_folds_of_the_log)
-def e34_epoch() -> RunBuilder:
-    """A snapshot has epoch 2 in its name, and the batch that it ends with has epoch 1."""
-    return WithSnapshot(batches=9, name_epoch=2)
-
-
-@breaks(snapshots_are_folds_of_the_log)
-def e34_time() -> RunBuilder:
-    """The header of a snapshot has another time than the batch that it ends with."""
-    return WithSnapshot(batches=9, late_ms=1)
-
-
-@keeps(snapshots_are_folds_of_the_log)
-def e34_near() -> RunBuilder:
-    """A snapshot is the fold of the log up to its end."""
-    return WithSnapshot(batches=9)

@@ -1,0 +1,1 @@
+"""Images of the metadata that nodes publish and snapshots: folds, each with its rules."""
