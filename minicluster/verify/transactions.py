@@ -15,7 +15,7 @@ keeps     by partition its batches in order, each with the marker that ends its 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
@@ -250,34 +250,46 @@ def judge_producers(run: TracedRun, judge: Judge) -> None:
         if producer_id is not None and producer_id >= 0 and row["producer_epoch"] is not None:
             said = folded[producer_id].on_client(row)
             judge.hear(said, -1, row["topic"] or "", row["part"], row["seq"])
+    reads = [event for event in run.context(client_events) if event.f == "read"]
+    for read in reads:
+        producer_id, epoch = read.producer
+        if producer_id is not None and producer_id >= 0 and _is_seen(read):
+            folded[producer_id].on_read(read, epoch)
+    for producer in folded.values():
+        judge.hear(producer.at_end(names))
+    _judge_read_committed(run, judge, reads)
+    _judge_transforms(run, judge, reads)
+
+
+def _judge_read_committed(run: TracedRun, judge: Judge, reads: Iterable[ClientEvent]) -> None:
     data: dict[tuple[Place, int | None], Batch] = {
         (batch.place, batch.base_offset): batch
         for batch in producer_batches(run)
         if batch.transactional and batch.marker is None
     }
-    transforms = _transforms(run)
-    readers = [] if run.context(losses) else transforms  # what is lost may have been written
+    for read in reads:
+        if read.read_committed:
+            batch = data.get((read.place, read.batch_offset))
+            judge.hear(read_committed_sees_no_aborted_record(read, batch))
+            judge.hear(read_committed_leaves_no_committed_record_out(read, batch))
+
+
+def _judge_transforms(run: TracedRun, judge: Judge, reads: Iterable[ClientEvent]) -> None:
     sources: dict[str | None, set[str]] = defaultdict(set)
-    for event in run.context(client_events):
-        if event.f != "read":
-            continue
-        if event.value is not None and transforms:
-            sources[_transformed(event)].add(event.place[0])
-        if event.read_committed:
-            batch = data.get((event.place, event.batch_offset))
-            judge.hear(read_committed_sees_no_aborted_record(event, batch))
-            judge.hear(read_committed_leaves_no_committed_record_out(event, batch))
-        if event.excuse is None and event.visible:
-            producer_id, epoch = event.producer
-            if producer_id is not None and producer_id >= 0:
-                folded[producer_id].on_read(event, epoch)
-            for transform in readers:
-                if event.is_own and event.client in transform.group.clients:
-                    judge.hear(transform.on_read(event))
-    for producer in folded.values():
-        judge.hear(producer.at_end(names))
-    for transform in transforms:
+    for read in reads:
+        if read.value is not None:
+            sources[_transformed(read)].add(read.place[0])
+    for transform in _transforms(run):
         judge.hear(transform.at_end(sources))
+        # What a partition has lost may have been written.
+        for read in () if run.context(losses) else reads:
+            if read.is_own and read.client in transform.group.clients and _is_seen(read):
+                judge.hear(transform.on_read(read))
+
+
+def _is_seen(read: ClientEvent) -> bool:
+    """A client takes the record for one that is there, and something is promised of it."""
+    return bool(read.visible) and read.excuse is None
 
 
 def _transforms(run: TracedRun) -> list[Transform]:
