@@ -1,4 +1,4 @@
-"""Live, whole and Spark: equal verdicts, cases and findings on every example and near miss."""
+"""Live and whole: equal verdicts, cases and findings on every example and near miss."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from minicluster.verify import Finding, verify
+from minicluster.verify import Finding
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.judging import Judge
@@ -23,7 +23,7 @@ from tests.verify.check_run import (
     judge_of,
     play_rows,
 )
-from tests.verify.examples.by_rule import BY_NAME, LOGS_BAD, LOGS_NEAR, RUNS_BAD, RUNS_NEAR, by_name
+from tests.verify.examples.by_rule import LOGS_BAD, LOGS_NEAR, RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.handwritten.run import RunBuilder
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
@@ -117,15 +117,3 @@ def test_a_log_of_kafka_that_ends_at_any_batch_is_judged_live_as_afterwards(name
     ends = sorted(chance.sample(range(1, len(run.committed) + 1), k=min(12, len(run.committed))))
     print(f"{name} up to batches {ends}")
     check_cuts(run, ends)
-
-
-@pytest.mark.spark
-def test_spark_judges_every_example_as_this_process(tmp_path: Path, spark: object) -> None:
-    paths = [example().write(tmp_path / name) for name, example in BY_NAME.items()]
-    in_spark, here = verify(*paths), verify(*paths, engine="process")
-
-    for name, one, other in zip(BY_NAME, in_spark.each, here.each, strict=True):
-        assert one.verdict == other.verdict, name
-        assert one.rules == other.rules, name
-    assert in_spark.rules == here.rules
-    assert len(in_spark.findings) > len(BY_NAME) / 3

@@ -1,14 +1,16 @@
 """The examples of every rule, judged in this process: each breaks its rule, each near miss none.
 
-Spark and the live judge say the same of all of them: ``test_agreement``, and ``test_znode_runs``
-for logs of ZooKeeper.
+Spark says the same of all of them, and so does the live judge: ``test_agreement``, and
+``test_znode_runs`` for logs of ZooKeeper.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from minicluster.verify import Report, Verdict
+from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
 from tests.verify.examples.by_rule import BY_NAME, COUNT_NO_CASE, Case, each
@@ -25,10 +27,30 @@ BAD, NEAR = (
 )
 
 
+pytestmark = pytest.mark.spark  # on the worker where Spark judges them as well
+
+
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("examples")
-    return verified(*(example().write(folder / name) for name, example in BY_NAME.items()))
+    return [example().write(folder / name) for name, example in BY_NAME.items()]
+
+
+@pytest.fixture(scope="module")
+def report(paths: list[Path]) -> Report:
+    return verified(*paths)
+
+
+def test_spark_judges_every_example_as_this_process(
+    paths: list[Path], report: Report, spark: object
+) -> None:
+    in_spark = verify(*paths)
+
+    for name, one, other in zip(BY_NAME, in_spark.each, report.each, strict=True):
+        assert one.verdict == other.verdict, name
+        assert one.rules == other.rules, name
+    assert in_spark.rules == report.rules
+    assert len(in_spark.findings) > len(BY_NAME) / 3
 
 
 def verdict(report: Report, rule: str, example: Case) -> tuple[Verdict, int]:
