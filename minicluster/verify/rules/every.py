@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from minicluster.verify import directories, memberships, transactions, znodes
+from minicluster.verify import directories, header, memberships, transactions, znodes
 from minicluster.verify.exchange import driver as exchange
 from minicluster.verify.group import driver as group
-from minicluster.verify.histories import header as header_history
-from minicluster.verify.histories.traced_run import History, histories_in
+from minicluster.verify.histories.traced_run import History
 from minicluster.verify.images import driver as images
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
 from minicluster.verify.programs import driver as programs
 from minicluster.verify.quorum import driver as quorum
-from minicluster.verify.rules import (
-    brokers,
-    header,
-    partitions,
-    topics,
-)
+from minicluster.verify.rules import brokers, partitions, topics
 from minicluster.verify.rules.rule import Rule, rules_in
 from minicluster.verify.waits import driver as waits
 from minicluster.verify.waits import liveness
@@ -39,7 +33,6 @@ MODULES = (
     header,
     znodes,
 )
-_HISTORIES = (header_history,)
 
 
 def _order(rule: Rule) -> tuple[str, int]:
@@ -70,5 +63,5 @@ HISTORIES: tuple[History, ...] = (
     waits.HISTORY,
     programs.HISTORY,
     znodes.HISTORY,
-    *(history for module in _HISTORIES for history in histories_in(module)),
+    header.HISTORY,
 )

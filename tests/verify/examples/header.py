@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.verify.rules.header import (
+from minicluster.verify.header import (
     indexes_match_the_image,
     no_actor_crashes,
     the_same_seed_gives_the_same_run,

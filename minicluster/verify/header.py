@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.histories.traced_run import History, TracedRun
+from minicluster.verify.judging import Judge
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, ids, rule
 
@@ -59,3 +63,16 @@ def the_same_seed_gives_the_same_run(header: RunHeader) -> Findings:
     yield CASE
     if header.trace_hash != header.repeat_trace_hash:
         yield broken("the run was repeated from its seed and left another trace")
+
+
+_RULES = (indexes_match_the_image, no_actor_crashes, the_same_seed_gives_the_same_run)
+
+
+def judge_header(run: TracedRun, judge: Judge) -> None:
+    """Judge ``run.json``; a plain log has none."""
+    header = run.evidence.header
+    if header is not None:
+        judge.hear(chain.from_iterable(promise(header) for promise in _RULES))
+
+
+HISTORY = History(yields=(), reads=(), fold=judge_header, rules=_RULES)
