@@ -8,6 +8,7 @@ while the database wrote are before it.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import aiokafka
 
@@ -26,7 +27,7 @@ class Database:
         self.rows |= rows
 
 
-async def store(database: Database, *, repaired: bool = False) -> None:
+async def store(database: Database) -> None:
     """Store orders until the process ends."""
     consumer = aiokafka.AIOKafkaConsumer(
         "orders",
@@ -38,34 +39,20 @@ async def store(database: Database, *, repaired: bool = False) -> None:
     )
     await consumer.start()
     buffer: set[bytes] = set()
-    offsets: dict[aiokafka.TopicPartition, int] = {}
 
     async def flush() -> None:
-        nonlocal offsets
         while True:
             await asyncio.sleep(1)
-            rows, written = set(buffer), dict(offsets)
+            rows = set(buffer)
             buffer.clear()
-            offsets.clear()
             await database.write(rows)
-            try:
-                if not repaired:
-                    await consumer.commit()
-                elif written:
-                    await consumer.commit(written)
-            except aiokafka.errors.KafkaError:
-                # What is still this consumer's is committed next time; the rest is read again.
-                kept = {
-                    place: written[place] for place in written if place in consumer.assignment()
-                }
-                offsets = kept | offsets
+            with suppress(aiokafka.errors.KafkaError):
+                await consumer.commit()
 
     flushing = asyncio.create_task(flush())
     try:
         async for message in consumer:
             buffer.add(message.value)
-            place = aiokafka.TopicPartition(message.topic, message.partition)
-            offsets[place] = message.offset + 1
     finally:
         flushing.cancel()
         await consumer.stop()

@@ -34,19 +34,18 @@ WORLD = World(
 
 ORDERS = """
     import asyncio
-    from functools import partial
 
     import aiokafka
     import pytest
 
     from tests.programs.storing import Database, store
 
-    SMALL = {"controllers": 1, "config": {"offsets.topic.num.partitions": 1}}
-
-    async def body(mini_cluster, repaired):
+    @pytest.mark.mini_cluster(controllers=1, config={"offsets.topic.num.partitions": 1})
+    @pytest.mark.mini_cluster_explore(disturbances="kill", calm="9s")
+    async def test_broken(mini_cluster):
         mini_cluster.create_topic("orders", partitions=2, min_isr=2)
         database = Database()
-        mini_cluster.app("orders-1", partial(store, database, repaired=repaired))
+        mini_cluster.app("orders-1", lambda: store(database))
         everything = {b"%d" % n for n in range(40)}
         servers = mini_cluster.bootstrap_servers
         async with aiokafka.AIOKafkaProducer(bootstrap_servers=servers) as producer:
@@ -54,16 +53,6 @@ ORDERS = """
                 await producer.send_and_wait("orders", value, key=value)
                 await asyncio.sleep(0.1)
         await mini_cluster.until(lambda: database.rows == everything, within="15s")
-
-    @pytest.mark.mini_cluster(**SMALL)
-    @pytest.mark.mini_cluster_explore(seeds=1, disturbances="kill", calm="9s")
-    async def test_broken(mini_cluster):
-        await body(mini_cluster, repaired=False)
-
-    @pytest.mark.mini_cluster(**SMALL)
-    @pytest.mark.mini_cluster_explore(seeds=1, disturbances="kill", calm="9s")
-    async def test_repaired(mini_cluster):
-        await body(mini_cluster, repaired=True)
 """
 
 
@@ -136,17 +125,37 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
     again.stdout.fnmatch_lines(["*WaitTimeout: timed out after 15s*"])
 
 
-def test_the_repaired_program_survives_and_the_broken_one_fails_under_pytest(
+def test_under_pytest_a_seed_that_fails_is_shrunk_and_a_test_that_survives_passes(
     pytester: pytest.Pytester,
 ) -> None:
-    pytester.makepyfile(test_orders=ORDERS)
+    pytester.makepyfile(
+        test_orders="""
+        import pytest
+
+        BOUNCES = pytest.mark.mini_cluster_explore(seeds=3, disturbances="bounce", calm="1s")
+
+        def unfenced(cluster):
+            return not any(broker.is_fenced for broker in cluster.brokers)
+
+        @BOUNCES
+        def test_broken(mini_cluster):
+            for _ in range(50):
+                mini_cluster.run_for("100ms")
+                assert all(broker.is_running for broker in mini_cluster.brokers)
+
+        @BOUNCES
+        def test_repaired(mini_cluster):
+            mini_cluster.run_for("5s")
+            mini_cluster.wait_until(lambda: unfenced(mini_cluster), within="60s")
+        """
+    )
     result = pytester.runpytest_subprocess("-q", "-n", "0")
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(
         [
             "*disturbances since the test began (shrunk from * to 1 in *",
             "*as a test to paste:",
-            "*async def test_broken_seed_*(mini_cluster):",
+            "*def test_broken_seed_*(mini_cluster):",
             "*repeat: *minicluster explore test_orders.py::test_broken --seeds *",
         ]
     )
