@@ -11,7 +11,7 @@ import pytest
 
 from minicluster.errors import UserError
 from minicluster.verify import Report, Verdict, verify
-from minicluster.verify.judging import Judge
+from minicluster.verify.images.publications import Publications
 from minicluster.verify.rules.every import BY_ID, RULES
 from minicluster.verify.rules.rule import Findings
 from tests.verify.examples.controller import c6_near
@@ -233,18 +233,13 @@ def test_a_rule_that_crashes_is_unknown_and_no_other(
     assert report.rule("E11").verdict is Verdict.VALID
 
 
-def test_a_history_that_crashes_leaves_its_rules_unknown(
+def test_a_fold_that_crashes_leaves_its_rules_unknown(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kinds = {kind for kind, _ in BY_ID["E32"].parts}
-    take = Judge.take
+    def stumbles(fold: Publications, image: object) -> None:
+        raise KeyError("no such row")
 
-    def stumbles(self: Judge, step: object, *place: Any, **trace: Any) -> None:
-        if type(step) in kinds:
-            raise KeyError("no such row")
-        take(self, step, *place, **trace)
-
-    monkeypatch.setattr(Judge, "take", stumbles)
+    monkeypatch.setattr(Publications, "on_event", stumbles)
     report = verified(paths["published"])
 
     assert report.rule("E32").verdict is Verdict.UNKNOWN
