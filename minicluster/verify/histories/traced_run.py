@@ -1,6 +1,6 @@
-"""A run with its trace, as the histories over traces read it.
+"""A run with its trace, as the drivers of folds read it, and histories of users' own rules.
 
-A history over a trace is a function from the run to steps for the judge::
+A history of one's own is a function from the run to steps for the judge::
 
     @history(HighWatermark, reads=("partition_event",))
     def high_watermarks(run: TracedRun, judge: Judge) -> None:
@@ -8,12 +8,12 @@ A history over a trace is a function from the run to steps for the judge::
             ...
             judge.take(HighWatermark(...), -1, row["topic"], row["part"], row["seq"])
 
-It goes through the rows once, in the order of their events, with the state of one subject at a
-time. What several need of a run is worked out once, on first use: ``timeline``, ``losses``, ….
-A history that reads no table of the trace is told of plain logs as well.
+It goes through the rows once, in the order of their events. A history that reads no table of the
+trace is told of plain logs as well. What several folds need of a run is worked out once, on first
+use: ``losses``, ``last_leaders``, ….
 
-A table is as large as what its cluster did, so drivers hold it packed, and a history keeps no rows
-but small values: a row that is kept keeps thousands beside it (``dict(row)`` does not).
+A table is as large as what its cluster did, so it is held packed, and folds keep
+no rows but small values: a row that is kept keeps thousands beside it (``dict(row)`` does not).
 """
 
 from __future__ import annotations

@@ -45,6 +45,15 @@ def f10_near() -> RunBuilder:
 
 
 @keeps(a_group_leaves_no_record_out)
+def f10_near_another_group() -> RunBuilder:
+    """A client reads 0 and 1 as a member of g, and 3 and 4 as one of h."""
+    run = reads(own(history(), "m1"), "m1", 0, 1)
+    of_h = {"client_id": "m1", "connection": None, "group_id": "h", "member_id": "m1"}
+    client(run, "own", generation=1, received_seq=run.seq + 1, **of_h)
+    return reads(run, "m1", 3, 4)
+
+
+@keeps(a_group_leaves_no_record_out)
 def f10_behind_a_loss() -> RunBuilder:
     """A group reads records that may be lost by now, and the ones behind them."""
     return f12_behind_a_loss()
