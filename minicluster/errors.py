@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -18,6 +19,18 @@ class UserError(MiniclusterError):
 
 class Stopped(MiniclusterError):
     """Ctrl-C ended a command. The message is one line: what was stopped, and how to repeat it."""
+
+
+class InternalError:
+    """A fault of this program, as text, which also comes from other processes.
+
+    Shapes:  line: the error in one line; trace: its traceback.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        first = next(iter(str(error).splitlines()), "")
+        self.line = f"internal error: {type(error).__name__}{': ' * bool(first)}{first[:200]}"
+        self.trace = "".join(traceback.format_exception(error))
 
 
 class NoEffectWarning(UserWarning):

@@ -23,7 +23,7 @@ from minicluster.actors.play.player import (
 )
 from minicluster.actors.runtime import garbage
 from minicluster.durations import format_duration
-from minicluster.errors import UserError, counted
+from minicluster.errors import InternalError, MiniclusterError, UserError, counted
 from minicluster.own_folders import temporary_folder
 from minicluster.rules import Rules
 from minicluster.scenario import Scenario, Step
@@ -54,7 +54,7 @@ class Outcome:
              knows whether they did, bugs of Kafka's own; survivors: those that acted, where nothing
              was noticed; variation: of the seed (``Draws``); observations: what the run went
              through (``scenario.coverage``); events: in its trace; trace_hash: empty where nobody
-             compares it.
+             compares it; crash: of this program, which ended the seed.
     Units:   cluster_ms is how long the cluster ran by its own clock.
     """
 
@@ -72,6 +72,7 @@ class Outcome:
     path: Path | None = None
     variation: tuple[int, ...] = ()
     observations: frozenset[Observation] = frozenset()
+    crash: InternalError | None = None
 
     @property
     def name(self) -> str:
@@ -86,6 +87,8 @@ class Outcome:
     @property
     def verdict(self) -> Verdict:
         """Invalid where a promise was broken, unknown where that did not become clear."""
+        if self.crash is not None:
+            return Verdict.UNKNOWN
         return verdict_of_play(self.failure, self.not_noticed)
 
 
@@ -97,6 +100,7 @@ class Tally:
     failed: int = 0
     unknown: int = 0
     survived: int = 0
+    crashed: int = 0
     first: Outcome | None = None  # that broke a promise
     verdict: Verdict = Verdict.VALID
 
@@ -105,7 +109,9 @@ class Tally:
         self.seeds += 1
         self.failed += outcome.failure is not None
         self.survived += bool(outcome.survivors)
-        self.unknown += outcome.verdict is Verdict.UNKNOWN and not outcome.survivors
+        self.crashed += outcome.crash is not None
+        known_why = outcome.survivors or outcome.crash is not None
+        self.unknown += outcome.verdict is Verdict.UNKNOWN and not known_why
         self.verdict = gravest([self.verdict, outcome.verdict])
         if self.first is None and outcome.verdict is Verdict.INVALID:
             self.first = outcome
@@ -114,7 +120,9 @@ class Tally:
         """The campaign in one line, and in another the first seed that broke a promise."""
         survived = f", {self.survived} with a survivor" if self.survived else ""
         unknown = f", {self.unknown} unknown" if self.unknown else ""
-        lines = [f"{counted(self.seeds, 'seed')}, {self.failed} failed{survived}{unknown}"]
+        crashed = f", {counted(self.crashed, 'internal error')}" if self.crashed else ""
+        seeds = counted(self.seeds, "seed")
+        lines = [f"{seeds}, {self.failed} failed{survived}{unknown}{crashed}"]
         first = self.first
         if first is not None and first.failure is not None:
             broken = " and ".join(first.scenario.faults) or "a promise"
@@ -132,9 +140,27 @@ def play_seed(
     runs: Path | None = None,
     draw: Draw = generate,
 ) -> Outcome:
-    """Play and judge the scenario of one seed; its run folder stays if there is a place for it."""
+    """Play and judge the scenario of one seed; its run folder stays if there is a place for it.
+
+    A fault of this program ends its seed alone: the others still show what they have to.
+    """
     scenario = replace(draw(seed, variation), faults=tuple(faults))
-    outcome = outcome_of(scenario, runs=runs, with_observations=True, with_hash=False)
+    try:
+        outcome = outcome_of(scenario, runs=runs, with_observations=True, with_hash=False)
+    except (MiniclusterError, OSError):
+        raise
+    except Exception as error:
+        outcome = Outcome(
+            seed=seed,
+            scenario=scenario,
+            failure=None,
+            trace_hash="",
+            events=0,
+            cluster_ms=0,
+            steps_done=0,
+            idle_faults=(),
+            crash=InternalError(error),
+        )
     garbage.collect()
     return replace(outcome, variation=variation)
 
@@ -314,6 +340,8 @@ def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:
 
 def outcome_line(outcome: Outcome) -> str:
     """An outcome in one line."""
+    if outcome.crash is not None:
+        return f"seed {outcome.name}: {outcome.crash.line}"
     ran = format_duration(outcome.cluster_ms // 1_000 * 1_000)
     if outcome.survivors:
         survivors = ", ".join(outcome.survivors)

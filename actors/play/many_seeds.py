@@ -8,6 +8,7 @@ number of processes, so the same campaign plays the same scenarios however many 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +17,9 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
+from threading import Thread
 
+from minicluster import own_folders
 from minicluster.actors.play.campaign import Draw, Outcome, play_seed
 from minicluster.actors.runtime import garbage
 from minicluster.scenario.coverage import Coverage
@@ -98,6 +101,19 @@ def _uninterrupted() -> Iterator[None]:
 
 def _begin_process() -> None:
     garbage.set_aside()  # modules stay: each collection looks at a cluster alone
+    Thread(target=_end_with_campaign, daemon=True).start()
+
+
+def _end_with_campaign() -> None:
+    """End this process with the one that asks for seeds, which SIGTERM may end without a word.
+
+    It would wait for the next seed for ever: it holds the other end of its queue itself.
+    """
+    campaign_process = multiprocessing.parent_process()
+    assert campaign_process is not None
+    campaign_process.join()
+    own_folders.remove_all()
+    os._exit(1)
 
 
 def _in_processes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from minicluster.cli.exit_codes import EXIT_FILES
+from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INTERNAL
 from minicluster.cli.options import TEXT, runs_option
 from minicluster.cli.reports import leave_report, show_report
-from minicluster.cli.terminal import complain, print_line, progress, shown_verification
-from minicluster.errors import Stopped, UserError, counted
+from minicluster.cli.terminal import (
+    complain,
+    print_line,
+    progress,
+    report_crash,
+    shown_verification,
+)
+from minicluster.errors import InternalError, MiniclusterError, Stopped, UserError, counted
 from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
@@ -148,9 +154,12 @@ def chaos(
                 if outcome.path is not None:
                     whole.append(outcome.path)
                     place.publish(outcome.path)
+                words = _words(outcome, mode, protocol)
                 if outcome.failure is not None:
-                    shrunk = _shrunk(outcome, in_time) if shrink else None
+                    shrunk = _shrunk(outcome, in_time, words) if shrink else None
                     _keep(outcome, shrunk, place, name_faults=as_shipped)
+                if outcome.crash is not None:
+                    report_crash(outcome.crash, words)
         except KeyboardInterrupt:
             stopped = True  # what hours of seeds have shown is told all the same
         for line in [*tally.lines(), *coverage.lines()]:
@@ -162,9 +171,15 @@ def chaos(
         if not tally.seeds:
             print_line("nothing was judged: the time was over before the first seed")
             return exit_code(Verdict.UNKNOWN)
-        if not in_spark:
-            return exit_code(tally.verdict)
-        return _judged(whole, tally.verdict, place)
+        code = _judged(whole, tally.verdict, place) if whole else exit_code(tally.verdict)
+        return EXIT_INTERNAL if tally.crashed else code
+
+
+def _words(outcome: Outcome, mode: str, protocol: str | None) -> list[str]:
+    """The words of the command that plays one seed of a campaign."""
+    level = () if protocol is None else ("--inter-broker-protocol", protocol)
+    planted = [word for fault in outcome.scenario.faults for word in ("--fault", fault)]
+    return ["chaos", "--seeds", outcome.name, "--mode", mode, *level, *planted]
 
 
 def _judged(runs: list[Path], played: Verdict, place: RunsPlace) -> int:
@@ -232,8 +247,14 @@ def _draw(mode: str, protocol: str | None, faults: tuple[str, ...]) -> Draw:
     return partial(generate, needs=needs)
 
 
-def _shrunk(outcome: Outcome, in_time: Callable[[], bool]) -> Shrunk[Step]:
-    """The shortest failing script that was found in time, and meanwhile how far it is."""
+def _shrunk(
+    outcome: Outcome, in_time: Callable[[], bool], words: Sequence[str]
+) -> Shrunk[Step] | None:
+    """The shortest failing script that was found in time, and meanwhile how far it is.
+
+    Shapes:  words: of the command that plays the seed again. None where a fault of this program
+             ended the search.
+    """
     from minicluster.actors.play.campaign import shortest
 
     with progress() as bar:
@@ -250,7 +271,13 @@ def _shrunk(outcome: Outcome, in_time: Callable[[], bool]) -> Shrunk[Step]:
                 told_s = time.monotonic()
                 complain(text)
 
-        return shortest(outcome, show, in_time)
+        try:
+            return shortest(outcome, show, in_time)
+        except (MiniclusterError, OSError):
+            raise
+        except Exception as error:
+            report_crash(InternalError(error), words)
+            return None
 
 
 def _write(path: Path, coverage: Coverage) -> None:

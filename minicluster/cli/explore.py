@@ -26,7 +26,7 @@ import click
 from minicluster.cli.campaigns import TOLD_EVERY_S, seeds_of
 from minicluster.cli.exit_codes import EXIT_INVALID, EXIT_UNKNOWN
 from minicluster.cli.terminal import complain, print_line, progress
-from minicluster.errors import MiniclusterError, Stopped, UserError, counted
+from minicluster.errors import Stopped, UserError, counted
 from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PLAYS_OF_A_CHILD = 25
 LINES_OF_A_CHILD = 15  # of its output, where it has ended early
+ENDED_EARLY = "pytest ended early"
 
 
 @click.command("explore")
@@ -131,7 +132,10 @@ def _explored(children: Children, around: Surroundings, numbers: list[int], *, s
                 which = failure.kind, failure.place
                 first.setdefault(which, played.play.seed)
                 failed[which] += 1
-                if failed.total() == 1 and shrink:
+                if failure.kind == ENDED_EARLY:
+                    _print_text(played.report)
+                elif shrink:
+                    shrink = False  # the first one alone
                     _examined(children, played)
         except KeyboardInterrupt:
             raise Stopped(
@@ -220,38 +224,39 @@ class Child:
         self._told, self._asked = os.fdopen(here_reads), os.fdopen(here_tells, "w")
         try:
             self.hello = self._next()
+        except EOFError:
+            text = f"{ENDED_EARLY}, with {self._process.wait()}:\n{self._last_lines()}"
+            self.close()
+            raise UserError(text) from None
         except BaseException:
             self.close()
             raise
 
     def play(self, play: Play) -> Played:
-        """Play it once more.
-
-        Errors:  MiniclusterError where the process has ended.
-        """
-        from minicluster.actors.play.exploring import Played
+        """Play it once more; it has failed where the process ends meanwhile."""
+        from minicluster.actors.play.exploring import Failure, Played
 
         self.plays += 1
         try:
             self._asked.write(json.dumps(play.to_dict()) + "\n")
             self._asked.flush()
-        except BrokenPipeError:
-            raise self._ended() from None
-        return Played.of_dict(self._next())
+            return Played.of_dict(self._next())
+        except (BrokenPipeError, EOFError):
+            self.plays = PLAYS_OF_A_CHILD  # another one takes its place
+            place, last = f"exit code {self._process.wait()}", self._last_lines()
+            failure = Failure(kind=ENDED_EARLY, place=place, text="")
+            return Played(play=play, failure=failure, report=last)
 
     def _next(self) -> dict[str, Any]:
         line = self._told.readline()
         if not line:
-            raise self._ended()
+            raise EOFError
         told: dict[str, Any] = json.loads(line)
         return told
 
-    def _ended(self) -> MiniclusterError:
-        code = self._process.wait()
+    def _last_lines(self) -> str:
         self._output.seek(0)
-        last = "\n".join(self._output.read().strip().splitlines()[-LINES_OF_A_CHILD:])
-        kind = UserError if not self.plays else MiniclusterError
-        return kind(f"pytest ended early, with {code}:\n{last}")
+        return "\n".join(self._output.read().strip().splitlines()[-LINES_OF_A_CHILD:])
 
     def close(self) -> None:
         """End the process."""

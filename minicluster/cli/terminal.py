@@ -11,7 +11,6 @@ import os
 import platform
 import sys
 import tempfile
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -20,7 +19,7 @@ from typing import IO, TextIO
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from minicluster.errors import NoEffectWarning, printable
+from minicluster.errors import InternalError, NoEffectWarning, printable
 from minicluster.version import VERSION
 
 
@@ -131,21 +130,18 @@ def is_full_disk(error: BaseException) -> bool:
     return FULL in str(error)
 
 
-def report_crash(error: BaseException, arguments: Iterable[str]) -> None:
+def report_crash(crash: InternalError, arguments: Iterable[object]) -> None:
     """Report in one line a fault of the program, and leave the traceback in a file."""
-    first = next(iter(str(error).splitlines()), "")
-    text = f"internal error: {type(error).__name__}{': ' * bool(first)}{first[:200]}"
     content = (
         f"minicluster {VERSION}, Python {platform.python_version()}, "
         f"{platform.platform()}\n"
-        f"{' '.join(['minicluster', *map(repr, arguments)])}\n\n"
-        + "".join(traceback.format_exception(error))
+        f"{' '.join(['minicluster', *map(repr, arguments)])}\n\n{crash.trace}"
     )
     try:
         descriptor, path = tempfile.mkstemp(prefix="minicluster-", suffix=".txt", text=True)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(content)
-        complain(f"minicluster: {text}; please report it with {path}")
+        complain(f"minicluster: {crash.line}; please report it with {path}")
     except OSError:  # there is no place for a file
-        complain(f"minicluster: {text}")
+        complain(f"minicluster: {crash.line}")
         sys.stderr.write(content)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import count
+
 import pytest
 from click.testing import CliRunner
 
 from minicluster.actors.play.many_seeds import campaign
 from minicluster.cli.main import app
 from minicluster.errors import UserError
+from minicluster.scenario import Scenario
 from minicluster.verify.model import Verdict, exit_code
+from tests.house.sources import ROOT
 
 
 @pytest.mark.slow
@@ -29,6 +37,28 @@ def test_a_budget_of_time_ends_seeds_without_an_end() -> None:
     )
     assert "0 seeds, 0 failed" in done.output
     assert done.return_value == exit_code(Verdict.UNKNOWN)
+
+
+def test_the_processes_of_a_campaign_end_with_it() -> None:
+    """Each has its standard output, so whoever reads that to its end has seen all of them go."""
+    program = "from tests.actors.test_many_seeds import play_without_end; play_without_end()"
+    playing = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT, text=True
+    )
+    assert playing.stdout is not None
+    assert playing.stdout.readline() == "1\n"
+    playing.terminate()
+    playing.communicate(timeout=60)
+    assert playing.returncode == -signal.SIGTERM
+
+
+def play_without_end() -> None:
+    for outcome in campaign(count(1), jobs=2, draw=without_steps):
+        print(outcome.name, flush=True)
+
+
+def without_steps(seed: int, variation: Sequence[int]) -> Scenario:
+    return Scenario(seed=seed)
 
 
 def test_seeds_without_an_end_need_a_budget() -> None:

@@ -9,23 +9,26 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from minicluster.actors.cluster.cluster import Cluster
-from minicluster.actors.play import many_seeds
+from minicluster.actors.play import campaign, many_seeds
 from minicluster.actors.play.campaign import Outcome
-from minicluster.cli import run
+from minicluster.cli import campaigns, run
 from minicluster.cli.exit_codes import EXIT_INTERNAL
 from minicluster.errors import printable
 from minicluster.log.batch import metadata_batch
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.segment import segment_name
 from minicluster.protocol.records import TopicRecord, VersionedRecord
+from minicluster.scenario import Scenario
 from minicluster.scenario.nemesis import generate
+from minicluster.scenario.reading import scenario_of
 from minicluster.verify import Report, Verdict
 from minicluster.verify.evidence.reading import read_runs
 
@@ -253,6 +256,47 @@ def test_a_ctrl_c_in_a_campaign_tells_what_its_seeds_have_shown(
     assert re.search(r"^errors +1 +1$", printed.out, re.MULTILINE)  # seen, last new at seed
     assert printed.err.splitlines()[-1] == "minicluster: the campaign was stopped after 2 seeds"
     assert json.loads(seen.read_text())["kinds"]["errors"]["seen"] == {"Vote INVALID_REQUEST": "1"}
+
+
+def test_an_internal_error_ends_its_seed_and_the_campaign_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def draw(seed: int, variation: Sequence[int]) -> Scenario:
+        scenario = replace(generate(seed, variation), steps=())
+        return replace(scenario, config=2) if seed == 2 else scenario  # type: ignore[arg-type]
+
+    monkeypatch.setattr(campaigns, "_draw", lambda *_: draw)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run(["chaos", "--seeds", "1-3", "--fault", "Z01"]) == EXIT_INTERNAL
+    printed = capfd.readouterr()
+    idle, crash = "unknown, for Z01 was on but never acted", "internal error: TypeError: .*"
+    one, two, three, all_seeds = printed.out.splitlines()[1:5]
+    assert one.startswith(f"seed 1: {idle}")
+    assert re.fullmatch(f"seed 2: {crash}", two)
+    assert three.startswith(f"seed 3: {idle}")
+    assert all_seeds == "3 seeds, 0 failed, 2 unknown, 1 internal error"
+    [file] = tmp_path.glob("minicluster-*.txt")
+    assert re.fullmatch(f"minicluster: {crash}; please report it with {file}\n", printed.err)
+    text = file.read_text()
+    assert "'chaos' '--seeds' '2' '--mode' 'kraft' '--fault' 'Z01'" in text
+    assert "Traceback (most recent call last)" in text
+
+
+def test_an_internal_error_while_a_seed_is_shrunk_leaves_its_whole_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def shrink(*_: object) -> None:
+        raise KeyError("a fault of ours")
+
+    story = scenario_of({"steps": [{"expect": "fenced(broker(1))"}]}, where="a story")
+    monkeypatch.setattr(campaigns, "_draw", lambda *_: lambda seed, _: replace(story, seed=seed))
+    monkeypatch.setattr(campaign, "shortest", shrink)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run(["chaos", "--seeds", "1-2", "--runs", str(tmp_path / "runs")]) == 1
+    printed = capfd.readouterr()
+    assert "2 seeds, 2 failed" in printed.out
+    assert printed.err.count("internal error: KeyError: 'a fault of ours'; please report") == 2
+    assert len([*(tmp_path / "runs").iterdir()]) == 2
 
 
 def test_a_ctrl_c_while_a_class_is_made_is_no_fault_of_the_program(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +125,56 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
     again = pytester.runpytest_subprocess("-q", "-k", "_seed_", "-n", "0")
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["*WaitTimeout: timed out after 15s*"])
+
+
+def test_a_seed_that_ends_its_process_has_failed_and_the_others_are_played(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_exits="""
+        import os
+
+        def test_it(mini_cluster):
+            with open("plays", "a") as plays:
+                plays.write("x")
+            if os.stat("plays").st_size == 3:  # without disturbances, seed 1, seed 2
+                os._exit(5)
+        """
+    )
+    explored = explore(pytester.path, "test_exits.py::test_it", "--seeds", "1-3")
+    assert explored.returncode == 1, explored.stdout + explored.stderr
+    lines = explored.stdout.splitlines()
+    assert "seed 2: pytest ended early at exit code 5" in lines
+    assert lines[-2:] == [
+        "3 seeds, 1 failed",
+        "     1 pytest ended early at exit code 5, first at seed 2",
+    ]
+    assert (pytester.path / "plays").read_text() == "xxxx"
+
+
+def test_a_play_ends_with_the_command_that_asked_for_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_endless="""
+        import threading
+
+        def test_it(mini_cluster):
+            with open("begun", "w") as begun:
+                begun.write("a play")
+                begun.flush()
+                threading.Event().wait()
+        """
+    )
+    os.mkfifo(pytester.path / "begun")
+    words = [sys.executable, "-m", "minicluster", "explore", "test_endless.py::test_it"]
+    command = subprocess.Popen(
+        words, cwd=pytester.path, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    with open(pytester.path / "begun") as begun:
+        assert begun.read(6) == "a play"
+        command.terminate()
+        [readable], _, _ = select.select([begun], [], [], 60)
+        assert readable.read() == ""  # who had it open for writing has ended
+    assert command.wait() == -signal.SIGTERM
 
 
 def test_under_pytest_a_seed_that_fails_is_shrunk_and_a_test_that_survives_passes(
