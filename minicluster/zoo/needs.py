@@ -17,6 +17,7 @@ _ELR = {**_QUICK, "elr off": NO}
 _THREE = {**_QUICK, "controllers": 0.5}
 _DYNAMIC = {**_THREE, "dynamic": YES}
 _DIRECTORIES = {**_QUICK, "log dirs": YES}
+_USERS = {**_QUICK, "users": YES}
 _SNAPSHOTS = {**_QUICK, "snapshots": YES, "retention": YES}
 
 
@@ -48,6 +49,9 @@ NEEDS: Mapping[str, Needs] = {
     "S57": _needs("shut down"),
     "S70": _needs("reassign"),
     "S74": _needs("empty while fenced", "made anew while away"),
+    "S80": _needs(fixed=_USERS),
+    "S81": _needs(fixed=_USERS),
+    "S82": _needs(fixed=_USERS),
     "Z01": _needs("fenced and fetching"),
     "Z03": _needs("restarted while proposed"),
     "Z04": _needs("empty while fenced"),

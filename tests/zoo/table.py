@@ -49,6 +49,7 @@ PLANTS = _plants(
     ("Z17", "tests/zoo/both_orders", "B7"),
     ("Z18", "tests/zoo/stopped_follower", "B8"),
     ("Z32", "tests/zoo/resumed", "E05"),
+    ("Z34", "tests/zoo/cut_off_leader", "E47"),
     ("Z36", "tests/zoo/quick_elections", "F4 B2"),
     ("Z38", "tests/zoo/dark_leader", "F15"),
     ("Z40", "tests/zoo/under_min", "B10"),
@@ -129,7 +130,6 @@ NEVER_HIT = Plant("Z05", "tests/zoo/amended", ())
 # Faults that only a machine shows: the rule that it breaks, and the reason why no run can.
 OF_ZOOKEEPER = "the rules of ZooKeeper's log judge it, step by step on a server without actors"
 MACHINES = {
-    "Z34": ("G2", "G2 is judged from the end of the last disturbance on, and this needs one"),
     "Z58": ("E42", "the test sets the contents of the follower's tail and the leader's snapshot"),
     "Z60": ("E42 F1", "it takes DeleteRecords, which no client here sends"),
     "S16": ("D4", "replaying refuses an old epoch, so what is decided never reaches a log"),

@@ -40,6 +40,7 @@ class Exchange:
         self.session_ends_ms: int | None = cell("session_ends_ms")
         self.send_seq: int = row["send_seq"]
         self.sent_ms: int = cell("sent_ms")
+        self.handled_ms: int | None = cell("handled_ms")
         self.has_other_answer: bool = cell("answer") is not None
         self.texts: tuple[str | None, str | None] = row["request"], cell("response")
 

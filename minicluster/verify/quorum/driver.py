@@ -5,10 +5,12 @@ from __future__ import annotations
 from heapq import merge
 from operator import itemgetter
 
+from minicluster.configs.views import broker_default
 from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.histories.traced_run import History, TracedRun
 from minicluster.verify.judging import Judge
-from minicluster.verify.quorum import controller_logs, quorum
+from minicluster.verify.quorum import check_quorum, controller_logs, quorum
+from minicluster.verify.quorum.check_quorum import a_leader_without_a_majority_resigns
 from minicluster.verify.quorum.controller_logs import (
     each_epoch_begins_with_its_leader_change,
     logs_match,
@@ -20,20 +22,29 @@ from minicluster.verify.quorum.quorum import (
 )
 from minicluster.verify.rules.rule import rules_in
 
-MODULES = (controller_logs, quorum)
-OF_QUORUM = (*rules_in(quorum), each_epoch_begins_with_its_leader_change, logs_match)
+MODULES = (controller_logs, quorum, check_quorum)
+OF_QUORUM = (
+    *rules_in(quorum),
+    *rules_in(check_quorum),
+    each_epoch_begins_with_its_leader_change,
+    logs_match,
+)
+_OF_RESPONSES = (responses_have_the_epoch_of_their_node, a_leader_without_a_majority_resigns)
+_FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
+_FETCHES = ("Fetch", "FetchSnapshot")
 _EVENT, _RESPONSE = range(2)
 
 
 def judge_quorum(run: TracedRun, judge: Judge) -> None:
     """Judge the quorum of a run that has ended."""
-    fold = Quorum(run.epoch_starts)
+    timeout_ms = int(run.header.config.get(_FETCH_TIMEOUT, broker_default(_FETCH_TIMEOUT)))
+    fold = Quorum(run.epoch_starts, check_quorum_ms=timeout_ms * 3 // 2)
     events = ((row["seq"], _EVENT, row) for row in run.rows("raft_event"))
-    of_responses = judge.asks([responses_have_the_epoch_of_their_node])
+    of_responses = judge.asks(_OF_RESPONSES)
     responses = (
         (row["resp_seq"], _RESPONSE, row)
         for row in (run.rows("rpc", by="resp_seq") if of_responses else ())
-        if row["api"] == "Fetch" and row["resp_seq"] is not None
+        if row["api"] in _FETCHES and row["resp_seq"] is not None
     )
     for _, rank, row in merge(events, responses, key=itemgetter(0, 1)):
         if rank == _EVENT:

@@ -22,6 +22,10 @@ from minicluster.values import dataclass
 from minicluster.verify.exchange.exchange import Exchange, each
 from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
+from minicluster.verify.quorum.check_quorum import (
+    Leadership,
+    a_leader_without_a_majority_resigns,
+)
 from minicluster.verify.quorum.controller_logs import (
     Copy,
     each_epoch_begins_with_its_leader_change,
@@ -39,14 +43,15 @@ class RaftEvent:
     """
 
     __slots__ = (
-        "broker", "crc", "epoch", "incarnation", "kind", "kraft_version", "leader", "offset",
-        "seq", "voted_for", "voters",
+        "at_ms", "broker", "crc", "epoch", "incarnation", "kind", "kraft_version", "leader",
+        "offset", "seq", "voted_for", "voters",
     )  # fmt: skip
     topic, part = "", -1
 
     def __init__(self, row: Row) -> None:
         cell: Callable[[str], Any] = row.get
         self.seq: int = row.get("seq", -1)
+        self.at_ms: int = row.get("vt", 0)
         self.broker: int = row["node"]
         self.incarnation: str | None = cell("incarnation")
         self.kind: str = row["kind"]
@@ -64,7 +69,7 @@ class Node:
     """A node across its restarts.
 
     Shapes:  named: the voters and kraft.versions in its log: of events, in order. responds_in: the
-             epoch that it told of last.
+             epoch that it told of last. leadership: its last one, of a run that has ended.
     Units:   on_disk: the end of what is on its disk; was_on_disk: of what a lost disk held.
     """
 
@@ -76,6 +81,7 @@ class Node:
     votes: dict[int | None, list[int]] = field(default_factory=dict)
     has_led: bool = False
     responds_in: int | None = None
+    leadership: Leadership | None = None
 
     def holds(self, offset: int) -> bool:
         """So much is on its disk, or was on one that it lost: a leader had counted that by then."""
@@ -121,10 +127,14 @@ class Quorum:
     Shapes:  epoch_starts: epoch -> the offset of its LeaderChange, as the logs of a run that has
              ended have it; None while a cluster runs. newest: the latest epoch in which anybody was
              elected. committed: the highest high watermark of a leader, with its epoch.
+    Units:   check_quorum_ms: how long a leader leads without a majority, of a run that has ended.
     """
 
-    def __init__(self, epoch_starts: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self, epoch_starts: Mapping[int, int] | None = None, check_quorum_ms: int = 0
+    ) -> None:
         self.epoch_starts = epoch_starts
+        self.check_quorum_ms = check_quorum_ms
         self.nodes: dict[int, Node] = defaultdict(Node)
         self.processes: dict[tuple[int, str | None], Process] = defaultdict(Process)
         self.elected: dict[int | None, list[RaftEvent]] = defaultdict(list)
@@ -160,6 +170,8 @@ class Quorum:
                     process.voters = event.voters
                 if event.kraft_version is not None:
                     process.kraft_version = event.kraft_version
+        if process.leads and self.check_quorum_ms:
+            yield from self._on_act(node, process, event)
         if event.kind in _VIEWS and node.named:
             yield from nodes_use_the_voters_of_their_log(node, process, event)
 
@@ -191,9 +203,20 @@ class Quorum:
             mark = event.offset, -1 if event.epoch is None else event.epoch
             self.committed = mark if self.committed is None else max(mark, self.committed)
 
+    def _on_act(self, node: Node, process: Process, event: RaftEvent) -> Said:
+        if node.leadership is None or event.kind == "elected":
+            node.leadership = Leadership(event.broker, event.at_ms, self.check_quorum_ms)
+        voters = () if process.voters is None else voter_ids(process.voters)
+        # What a controller of Apache Kafka fetches, in another process, is not recorded.
+        if all(voter in self.nodes for voter in voters):
+            node.leadership.on_act(event.at_ms, voters)
+            yield from a_leader_without_a_majority_resigns(node.leadership, event)
+
     def on_fetch(self, exchange: Exchange) -> Said:
         """A response to a Fetch leaves; that of a controller which has led is about its log."""
         node = self.nodes.get(exchange.receiver)
+        if node is not None and node.leadership is not None:
+            node.leadership.on_fetch(exchange)
         if node is not None and node.has_led and node.responds_in is not None:
             yield from responses_have_the_epoch_of_their_node(exchange, node.responds_in)
 

@@ -1,0 +1,81 @@
+"""A leader of the quorum, and the voters that fetch from it (KIP-835, KAFKA-15489).
+
+subject   a leadership: what its controller does from the election on, and the Fetches of voters to
+          which it responds
+keeps     the voters that have fetched since a majority had last done so, and when that was
+
+A Fetch may wait at the leader: it counts from when it came, and is known when its response leaves.
+"""
+
+from __future__ import annotations
+
+from minicluster.verify.exchange.exchange import Exchange
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.rule import CASE, Event, Findings, broken, rule
+
+_NOTICED_MS = 1_000
+"""A process that was paused resigns as it goes on, and a Fetch waits for half as long."""
+
+
+class Leadership:
+    """A controller from its election on.
+
+    Shapes:  voters: as it knows them.
+    Units:   timeout_ms: for which it leads without the Fetches of a majority; ends_ms: when that
+             time is over. overdue_ms: when it first did something after that, None: never.
+             silent_ms: for how long no majority had fetched when it led on all the same.
+    """
+
+    def __init__(self, leader: int, at_ms: int, timeout_ms: int) -> None:
+        self.leader = leader
+        self.timeout_ms = timeout_ms
+        self.voters: tuple[int | None, ...] = ()
+        self.ends_ms = at_ms + timeout_ms
+        self.overdue_ms: int | None = None
+        self.silent_ms: int | None = None
+        self._is_told = False
+        self._fetched: set[int] = set()
+
+    @property
+    def others(self) -> int:
+        """How many other voters make a majority with it; it may have left the voters."""
+        return len(self.voters) // 2 + 1 - (self.leader in self.voters)
+
+    def on_act(self, at_ms: int, voters: tuple[int | None, ...]) -> None:
+        """It does something, and leads on."""
+        self.voters, self.silent_ms = voters, None
+        if self.overdue_ms is None:
+            self.overdue_ms = at_ms if at_ms > self.ends_ms else None
+        elif at_ms > self.overdue_ms + _NOTICED_MS and not self._is_told:
+            self.silent_ms = at_ms - self.ends_ms + self.timeout_ms
+            self._is_told = True
+
+    def on_fetch(self, fetch: Exchange) -> None:
+        """The response to a Fetch leaves; a voter follows the leader."""
+        if fetch.sender not in self.voters or fetch.handled_ms is None:
+            return
+        self._fetched.add(fetch.sender)
+        if len(self._fetched) >= self.others:
+            self._fetched.clear()
+            self.ends_ms = max(self.ends_ms, fetch.handled_ms + self.timeout_ms)
+            if self.overdue_ms is not None and self.overdue_ms <= self.ends_ms:
+                self.overdue_ms = None
+
+
+@rule("E47", "A leader without a majority resigns",
+      source="KIP-835, KAFKA-15489; LeaderState.timeUntilCheckQuorumExpires",
+      at_end=True, evidence=Evidence.TRACE, tables=("raft_event", "rpc"),
+      breaks="Nobody fetches from leader 101 for five seconds, and it appends all the same.",
+      keeps="102 fetches from leader 101 every two seconds, and 103 never does.")  # fmt: skip
+def a_leader_without_a_majority_resigns(leadership: Leadership, event: Event) -> Findings:
+    """A leader from which no majority of the voters has fetched for one and a half times
+    controller.quorum.fetch.timeout.ms resigns: the others may have elected another leader."""
+    if leadership.others < 1:
+        return
+    yield CASE
+    if leadership.silent_ms is not None:
+        yield broken(
+            f"controller {event.broker} leads on, and no majority has fetched from it for "
+            f"{leadership.silent_ms} ms",
+            event,
+        )
