@@ -119,11 +119,11 @@ def test_a_java_that_does_not_start_tells_its_last_reason(tmp_path: Path) -> Non
         """
     )
     java.chmod(0o755)
-    started = jvm.Jvm(java, version=25)
+    started = jvm.Jvm(java)
 
     with pytest.raises(jvm.SparkUnavailable, match=r"did not start: Caused by: too few files$"):
         started.connection()
-    started.close()
+    started.kill()
 
 
 @pytest.mark.parametrize(

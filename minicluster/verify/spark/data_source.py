@@ -48,7 +48,6 @@ from minicluster.own_folders import temporary_folder
 from minicluster.protocol.coordinator_records.described import record_types_of
 from minicluster.values import dataclass
 from minicluster.verify.evidence.file_systems import is_uri, on_this_machine, place_of
-from minicluster.verify.spark.jvm import WORKING_FOLDER
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
 from minicluster.verify.spark.travel import Fetched, ship_package
 
@@ -174,10 +173,7 @@ def _path(options: Any) -> str:
     path = options.get("path")
     if not path:
         raise UserError('kraft: give a path: spark.read.format("kraft").load(path)')
-    path = on_this_machine(path)
-    # Workers of a session of minicluster's run in a folder of its own.
-    users = os.environ.get(WORKING_FOLDER)
-    return str(path) if users is None or is_uri(path) else os.path.join(users, path)
+    return str(on_this_machine(path))
 
 
 def _check_is_log(file: Path, limits: ReadLimits) -> None:

@@ -38,16 +38,27 @@ from minicluster.verify.spark.judging_worker import (
     judge_rows,
     run_of,
 )
+from minicluster.verify.spark.jvm import SparkUnavailable
 from minicluster.verify.spark.log_source import FORMAT, ORDER, LogSource, options_of, sql_of
-from minicluster.verify.spark.progress import OnProgress, Watch
+from minicluster.verify.spark.progress import OnProgress, watched
 from minicluster.verify.spark.travel import ship_package
-from minicluster.verify.spark.workers import WorkerDied, worker_died, workers_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TASKS_PER_WORKER = 4
 _PARTITIONS_PER_WORKER = 16
+_WORKERS_MAX = 16
+
+
+class WorkerDied(SparkUnavailable):
+    """A process that judged was ended from outside, most likely for want of memory."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark: a worker was ended while it judged, most likely for want of memory; what a run "
+            "takes: docs/reference/speed.md, Memory"
+        )
 
 
 def judge_in_spark(
@@ -66,11 +77,11 @@ def judge_in_spark(
     Errors:  UserError for a path that holds nothing to judge; WorkerDied.
     """
     items = items_of(named, limits, origins)
-    with Watch(f"judging {counted(len(items), 'run')}", on_progress).over(spark):
+    with watched(spark, f"judging {counted(len(items), 'run')}", on_progress):
         try:
             rows = results_of(spark, items, task, limits).collect()
         except Exception as error:
-            if worker_died(error):
+            if "Python worker exited unexpectedly" in str(error):
                 raise WorkerDied from None
             raise
     rules = task.every_rule
@@ -131,6 +142,13 @@ def logs_of(spark: SparkSession, items: Sequence[Item], limits: ReadLimits) -> D
         .repartition(min(len(items), _PARTITIONS_PER_WORKER * workers), "run")
         .sortWithinPartitions(*ORDER)
     )
+
+
+def workers_of(spark: SparkSession) -> int:
+    """The number of workers at the same time; a client of Spark Connect cannot see it."""
+    if not hasattr(spark, "_jsc"):
+        return 2
+    return max(1, min(_WORKERS_MAX, spark.sparkContext.defaultParallelism))
 
 
 def results_of(

@@ -58,47 +58,42 @@ def estimate(elapsed_s: float, fraction: float) -> float | None:
     return elapsed_s * (1 - fraction) / fraction
 
 
-class Watch:
-    """Watches one job from another thread and passes on how far it is."""
+@contextmanager
+def watched(spark: SparkSession, phase: str, on_progress: OnProgress | None) -> Iterator[None]:
+    """Watch from another thread what this one runs in Spark meanwhile; pass on how far it is."""
+    context: Any = spark.sparkContext if hasattr(spark, "_jsc") else None
+    if on_progress is None or context is None:
+        yield
+        return
+    group = f"minicluster-{os.getpid()}-{next(_number)}"
+    context.setJobGroup(group, phase)
+    ended = threading.Event()
+    thread = threading.Thread(
+        target=_poll, args=(context, group, phase, on_progress, ended), name="progress", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        context.setLocalProperty("spark.jobGroup.id", None)
 
-    def __init__(self, phase: str, on_progress: OnProgress | None) -> None:
-        self._phase = phase
-        self._on_progress = on_progress
 
-    @contextmanager
-    def over(self, spark: SparkSession) -> Iterator[None]:
-        """Watch what this thread runs in Spark meanwhile."""
-        context: Any = spark.sparkContext if hasattr(spark, "_jsc") else None
-        if self._on_progress is None or context is None:
-            yield
-            return
-        group = f"minicluster-{os.getpid()}-{next(_number)}"
-        context.setJobGroup(group, self._phase)
-        ended = threading.Event()
-        thread = threading.Thread(
-            target=self._poll, args=(context, group, ended), name="progress", daemon=True
-        )
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-            context.setLocalProperty("spark.jobGroup.id", None)
-
-    def _poll(self, context: Any, group: str, ended: threading.Event) -> None:
-        begun = time.monotonic()
-        is_over = False
-        while not is_over:  # a job that is over is looked at once more
-            is_over = ended.wait(POLL_S)
-            stages: list[tuple[int, int]] = []
-            with suppress(Exception):  # Spark is being stopped
-                stages = _counted(context.statusTracker(), group)
-            fraction = sum(done / tasks for done, tasks in stages if tasks) / max(1, len(stages))
-            left = estimate(time.monotonic() - begun, fraction)
-            done, tasks = (sum(each) for each in zip((0, 0), *stages, strict=True))
-            assert self._on_progress is not None
-            self._on_progress(Progress(self._phase, done, tasks, fraction, left))
+def _poll(
+    context: Any, group: str, phase: str, on_progress: OnProgress, ended: threading.Event
+) -> None:
+    begun = time.monotonic()
+    is_over = False
+    while not is_over:  # a job that is over is looked at once more
+        is_over = ended.wait(POLL_S)
+        stages: list[tuple[int, int]] = []
+        with suppress(Exception):  # Spark is being stopped
+            stages = _counted(context.statusTracker(), group)
+        fraction = sum(done / tasks for done, tasks in stages if tasks) / max(1, len(stages))
+        left = estimate(time.monotonic() - begun, fraction)
+        done, tasks = (sum(each) for each in zip((0, 0), *stages, strict=True))
+        on_progress(Progress(phase, done, tasks, fraction, left))
 
 
 def _counted(tracker: Any, group: str) -> list[tuple[int, int]]:

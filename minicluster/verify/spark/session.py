@@ -17,12 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minicluster.verify.spark.jvm import (
-    Jvm,
-    SparkUnavailable,
-    java_version,
-    wheel_java,
-)
+from minicluster.verify.spark.jvm import Jvm, SparkUnavailable, java_version, wheel_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +38,7 @@ _SETTINGS = {
 # The driver listens on the loopback, where any local user may connect. In local mode Spark draws
 # the secret itself (SecurityManager.initializeAuth); a cluster has its own settings.
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-_LOCAL_MASTER = re.compile(r"local(\[.+\])?")
+LOCAL_MASTER = re.compile(r"local(\[.+\])?")
 _MASTER = re.compile(r"local|yarn$|spark://|k8s://")  # SparkSubmit.prepareSubmitEnvironment
 _AUTHENTICATED = {"spark.authenticate": "true"}
 
@@ -61,14 +56,12 @@ def warm_up(*, master: str | None = None, remote: str | None = None) -> None:
     global _jvm
     if _jvm is not None or _session is not None or remote:
         return
-    if master and not _LOCAL_MASTER.fullmatch(master):  # its executors need a whole Java
+    if master and not LOCAL_MASTER.fullmatch(master):  # its executors need a whole Java
         return
-    if _GATEWAY[0] in os.environ or _users_java() is not None or _active() is not None:
+    if _GATEWAY[0] in os.environ or _has_java() or _active() is not None:
         return
-    from_wheel = wheel_java()
-    if from_wheel is not None:
-        java, version = from_wheel
-        _jvm = Jvm(java, version=version)
+    if (java := wheel_java()) is not None:
+        _jvm = Jvm(java)
         _end_with_this_process()
 
 
@@ -96,21 +89,20 @@ def spark_session(
             _session = builder.remote(remote).getOrCreate()
         else:
             warm_up(master=master)
-            _connect()
             if _jvm is None:
                 _check_launcher(master)
+            else:
+                _connect(_jvm)
             for key, value in _settings(master).items():
                 builder = builder.config(key, value)
             _session = builder.getOrCreate()
-            if _jvm is not None:
-                _jvm.look_paths_up_where_the_user_is(_session)
     assert _session is not None
     return _session
 
 
 def _settings(master: str | None) -> dict[str, str]:
     chosen = master or "local[2]"
-    safe = _AUTHENTICATED if _LOCAL_MASTER.fullmatch(chosen) else {}
+    safe = _AUTHENTICATED if LOCAL_MASTER.fullmatch(chosen) else {}
     here = _LOOPBACK if chosen.startswith("local") else {}
     return {**_SETTINGS, **here, **safe, "spark.master": chosen}
 
@@ -135,45 +127,28 @@ def _starting() -> Iterator[None]:
     except SystemExit as error:  # pyspark exits where Spark Connect lacks a package
         needs = "Spark Connect needs more packages (pip install 'pyspark[connect]')"
         raise SparkUnavailable(f"Spark: no session: {needs}; {_WITHOUT}") from error
-    finally:
-        _forget_connection()
-
-
-def close() -> None:
-    """Stop the session and its JVM; a later call of ``spark_session`` starts new ones."""
-    global _session, _jvm
-    if _session is not None:
-        with contextlib.suppress(Exception):
-            _session.stop()
-    if _jvm is not None:
-        if _session is not None:
-            _drop_gateway()
-        _jvm.close()
-        _forget_connection()
-    _session = _jvm = None
 
 
 def _end_with_this_process() -> None:
     """End the JVM when this process ends, and print no traceback of py4j's for it."""
     logging.getLogger().addFilter(_is_no_lost_connection)
-    atexit.unregister(_end)
-    atexit.register(_end)
+    atexit.unregister(close)
+    atexit.register(close)
 
 
-def _end() -> None:
-    """End with this process: nothing waits for an orderly stop of jobs that have ended."""
-    if _jvm is None:
-        close()
-        return
+def close() -> None:
+    """End the session, and a JVM of our own at once: no job is left whose end to wait for."""
+    global _session, _jvm
     if _session is not None:
-        # The thread that collects counts from workers is not to print that its connection ended.
-        with contextlib.suppress(Exception):  # of Spark Connect's sessions none has it
-            server: Any = _session.sparkContext._accumulatorServer
-            server.handle_error = lambda *_: None
-    _jvm.kill()
-    if _session is not None:
-        _drop_gateway()
-    _forget_connection()
+        with contextlib.suppress(Exception):
+            if _jvm is None:
+                _session.stop()
+            else:  # The thread that collects counts from workers would print that it lost Java.
+                server: Any = _session.sparkContext._accumulatorServer
+                server.handle_error = lambda *_: None
+    if _jvm is not None:
+        _jvm.kill()
+    _session = _jvm = None
 
 
 def _is_no_lost_connection(record: logging.LogRecord) -> bool:
@@ -184,22 +159,16 @@ def _is_no_lost_connection(record: logging.LogRecord) -> bool:
     return record.getMessage() not in _CUT_OFF
 
 
-def _drop_gateway() -> None:
+def _connect(jvm: Jvm) -> None:
+    """Let PySpark find the JVM; a process that this one starts must not take it for its own."""
     from pyspark import SparkContext
 
-    gateway = SparkContext._gateway
-    if gateway is not None:
-        with contextlib.suppress(Exception):
-            gateway.shutdown()
-        SparkContext._gateway = None
-        SparkContext._jvm = None
-
-
-def _connect() -> None:
-    if _jvm is None:
-        return
-    port, secret = _jvm.connection()
-    os.environ.update(zip(_GATEWAY, (str(port), secret), strict=True))
+    os.environ.update(zip(_GATEWAY, jvm.connection(), strict=True))
+    try:
+        SparkContext._ensure_initialized()
+    finally:
+        for name in _GATEWAY:
+            os.environ.pop(name, None)
 
 
 def _check_launcher(master: str | None) -> None:
@@ -226,13 +195,6 @@ def _has_gateway() -> bool:
     return SparkContext._gateway is not None
 
 
-def _forget_connection() -> None:
-    """A process that this one starts must not take this one's JVM for its own."""
-    if _jvm is not None:  # else the user set them
-        for name in _GATEWAY:
-            os.environ.pop(name, None)
-
-
 def _active() -> SparkSession | None:
     """A session that somebody else in this process has started."""
     if "pyspark" not in sys.modules:
@@ -242,8 +204,7 @@ def _active() -> SparkSession | None:
     return SparkSession.getActiveSession()
 
 
-def _users_java() -> Path | None:
-    """The user's own JAVA_HOME, if Spark can run on it."""
+def _has_java() -> bool:
+    """The user has a JAVA_HOME of their own, on which Spark can run."""
     home = os.environ.get("JAVA_HOME")
-    version = java_version(Path(home)) if home else None
-    return Path(str(home)) if version is not None and version >= 17 else None
+    return home is not None and (java_version(Path(home)) or 0) >= 17

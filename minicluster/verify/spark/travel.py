@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import weakref
 import zipfile
@@ -23,11 +22,11 @@ from minicluster.verify.evidence.file_systems import (
     target_in,
     uri_of,
 )
+from minicluster.verify.spark.session import LOCAL_MASTER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_IN_THIS_PROCESS = re.compile(r"local(\[.+\])?")
 _PACKAGE = Path(__file__).parents[2]
 _NATIVE = tuple(EXTENSION_SUFFIXES)
 _shipped: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -40,7 +39,7 @@ def ship_package(spark: SparkSession) -> None:
     Spark would run ``python3``, which is none of an environment that is not activated.
     """
     is_classic = hasattr(spark, "_jsc")
-    if is_classic and _IN_THIS_PROCESS.fullmatch(str(spark.sparkContext.master)):
+    if is_classic and LOCAL_MASTER.fullmatch(str(spark.sparkContext.master)):
         named = os.environ.get("PYSPARK_PYTHON") or spark.conf.get("spark.pyspark.python", None)
         if named is None:
             spark.sparkContext.pythonExec = sys.executable
