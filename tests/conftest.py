@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, settings
 
 from docs.generate.short_table import short_table
 from minicluster.verify.spark import session
-from tests.played_once import PlayedOnce
 
 # Where it is set, each process that a test starts compiles the package once more (1.3 s of the
 # processor), and each worker rewrites every assertion (14 s).
@@ -27,7 +26,6 @@ PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
 HOUSE = "tests/house/"
 PARSED_ONCE = "nodes_of("
-PLAYED_ONCE = "from tests.played_once import"
 OF_MODULE = 'scope="module"'
 
 # The same examples on every machine, however slow it is.
@@ -63,8 +61,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests that start Spark go to one worker, so that one JVM serves them all.
 
     Those of the house go to one worker as well, with others that share the parsed files, and so do
-    those that look at the same runs of scenarios, and those of a file with a fixture of its own:
-    two workers would make it twice, which takes seconds for a report or a story on real time.
+    those of a file with a fixture of its own: two workers would make it twice, which takes seconds
+    for a report or a story on real time.
 
     The text of a file shows its marks: the scheduler does not get them, and the names that
     xdist 3.8 gives to groups are lost under pytest 9.2.
@@ -93,8 +91,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             text = text_of(file := nodeid.partition("::")[0])
             if nodeid.startswith(HOUSE) or PARSED_ONCE in text:
                 return HOUSE
-            if PLAYED_ONCE in text:
-                return PLAYED_ONCE
             if OF_MODULE in text:
                 return file
             return str(super()._split_scope(nodeid))
@@ -120,12 +116,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             patch.setattr(session, "spark_session", refuse)
             patch.setattr(session, "warm_up", lambda **_: None)
         return (yield)
-
-
-@pytest.fixture(scope="session")
-def played_once(tmp_path_factory: pytest.TempPathFactory) -> PlayedOnce:
-    """Runs of scenarios that tests only look at."""
-    return PlayedOnce(tmp_path_factory.mktemp("played"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

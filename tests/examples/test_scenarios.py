@@ -10,7 +10,6 @@ import pytest
 
 from minicluster.actors.play.player import play
 from minicluster.scenario import Scenario, load_scenario
-from tests.played_once import PlayedOnce
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 STORIES = tuple(path.stem for path in sorted(EXAMPLES.glob("*.yaml")))
@@ -35,20 +34,15 @@ def test_the_four_stories_are_here() -> None:
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_a_story_goes_as_it_is_written_and_the_same_way_again(
-    story: str, played_once: PlayedOnce, tmp_path: Path
+def test_a_story_goes_as_it_is_written_and_the_same_way_again_but_for_another_seed(
+    story: str, tmp_path: Path
 ) -> None:
-    first = played_once(file_of(story))
-    again = play(scenario(story), runs=tmp_path)
+    written = scenario(story)
+    first = play(written, runs=tmp_path / "first")
+    again = play(written, runs=tmp_path / "again")
+    other = play(written, runs=tmp_path / "other", seed=written.seed + 1)
     assert first.failure is None
     assert first.trace_hash == again.trace_hash == header(first.path)["trace_hash"]
-    assert header(first.path)["exercises"] == list(scenario(story).exercises)
-
-
-@pytest.mark.parametrize("story", STORIES)
-def test_another_seed_is_another_run_of_the_same_story(
-    story: str, played_once: PlayedOnce, tmp_path: Path
-) -> None:
-    other = play(scenario(story), runs=tmp_path, seed=scenario(story).seed + 1)
+    assert header(first.path)["exercises"] == list(written.exercises)
     assert other.failure is None
-    assert other.trace_hash != played_once(file_of(story)).trace_hash
+    assert other.trace_hash != first.trace_hash

@@ -1,4 +1,4 @@
-"""However many workers run the suite, Spark is one's, and so is each fixture and each run."""
+"""However many workers run the suite, Spark is one's, and so is each fixture."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ FILES = (
     ("mixed", "@pytest.mark.spark\ndef test_nothing(): pass", ""),
     ("marked", "def test_nothing(): pass", "@pytest.mark.spark"),
     ("shared", FIXTURE, ""),
-    ("played_here", "from tests.played_once import PlayedOnce", ""),
-    ("played_there", "from tests.played_once import PlayedOnce", ""),
 )
 ON_ONE_WORKER = ("test_one", "test_two", "test_marked")
 
@@ -51,5 +49,4 @@ def test_tests_that_start_spark_run_on_one_worker(tmp_path: Path) -> None:
     with_spark = {notes[name] for name in notes if name.startswith(ON_ONE_WORKER)}
     assert len(with_spark) == 1
     assert {notes[name] for name in notes if not name.startswith(ON_ONE_WORKER)} - with_spark
-    for together in ("test_shared", "test_played"):
-        assert len({notes[name] for name in notes if name.startswith(together)}) == 1
+    assert len({notes[name] for name in notes if name.startswith("test_shared")}) == 1

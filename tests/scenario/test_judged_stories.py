@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
+from minicluster.actors.play.player import play
+from minicluster.scenario import load_scenario
 from minicluster.verify import Report, verify
 from minicluster.verify.evidence.reading import read_run
-from tests.played_once import PlayedOnce
 from tests.verify.check_run import check_run
 
 Story = Callable[[MiniCluster], None]
@@ -151,7 +152,7 @@ FILES = ("quorum", "reassigned")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory, played_once: PlayedOnce) -> dict[str, Path]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
     found = {}
     for name, (story, shape) in STORIES.items():
@@ -159,7 +160,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, played_once: PlayedOnce) -> d
             story(cluster)
             found[name] = cluster.save(folder / name)
     for name in FILES:
-        played = played_once(Path(__file__).with_name(f"{name}.yaml"))
+        played = play(load_scenario(Path(__file__).with_name(f"{name}.yaml")), runs=folder)
         assert played.failure is None, played.failure
         found[name] = played.path
     return found

@@ -9,16 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from minicluster.actors.cluster.actions.controllers import voters
-from minicluster.actors.play.player import Played, play_once
-from minicluster.scenario import parse_scenario
-from tests.played_once import PlayedOnce
+from minicluster.actors.play.player import Played, play, play_once
+from minicluster.scenario import load_scenario, parse_scenario
 
 STORY = Path(__file__).parent / "quorum.yaml"
 
 
-@pytest.fixture
-def played(played_once: PlayedOnce) -> Played:
-    return played_once(STORY)
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    return play(load_scenario(STORY), runs=tmp_path_factory.mktemp("runs"))
 
 
 def test_the_story_goes_as_it_is_written(played: Played) -> None:

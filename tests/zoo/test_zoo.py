@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,19 @@ import pytest
 
 from docs.generate import zoo_page
 from minicluster.actors.cluster.judged_at_end import ABOUT_CLIENTS
-from minicluster.actors.play.player import Played
+from minicluster.actors.play.player import Played, play
 from minicluster.rules import Rules
+from minicluster.scenario import load_scenario
 from minicluster.verify import Report, Verdict, verify
-from tests.played_once import PlayedOnce
 from tests.zoo.table import EXAMPLES, LEFT_OUT, MACHINES, NEVER_HIT, PLANTS, ROOT, STORIES, Plant
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
-OF_CLIENTS = [plant for plant in PLANTS if {*plant.primary} & {*ABOUT_CLIENTS}]
 LINE = "{:4} {:7} {:12} {:12} {}"
+
+
+def played_and_judged(story: str, runs: Path, *faults: str) -> tuple[Played, Report]:
+    played = play(replace(load_scenario(ROOT / f"{story}.yaml"), faults=faults), runs=runs)
+    return played, verify(played.path, engine="process")
 
 
 def header(run: Path) -> dict[str, Any]:
@@ -28,95 +32,46 @@ def header(run: Path) -> dict[str, Any]:
     return loaded
 
 
-@dataclass(frozen=True)
-class Judged:
-    """All runs, judged together."""
-
-    report: Report
-    played: dict[tuple[str, str], Played]
-
-    def rules(self, story: str, zoo: str = "") -> dict[str, Verdict]:
-        name = self.played[story, zoo].path.name
-        return {
-            result.id: verdict
-            for result in self.report.rules
-            for run, verdict, _ in result.by_run
-            if run == name
-        }
-
-    def broken(self, story: str, zoo: str = "") -> list[str]:
-        return [rule for rule, word in self.rules(story, zoo).items() if word is Verdict.INVALID]
-
-    def reasons(self, story: str, zoo: str) -> list[str]:
-        name = f"{self.played[story, zoo].path.name}: "
-        return [reason for reason in self.report.reasons if reason.startswith(name)]
-
-
-@pytest.fixture(scope="module")
-def judged(played_once: PlayedOnce) -> Judged:
-    played = {(story, ""): played_once(ROOT / f"{story}.yaml") for story in STORIES}
-    for plant in (*PLANTS, NEVER_HIT):
-        played[plant.story, plant.zoo] = played_once(plant.path, plant.zoo)
-    return Judged(verify(*(run.path for run in played.values()), engine="process"), played)
-
-
 @pytest.mark.parametrize("story", STORIES)
-def test_without_a_fault_a_story_goes_as_written_and_is_valid(judged: Judged, story: str) -> None:
-    rules = judged.rules(story)
-    named = header(judged.played[story, ""].path)["exercises"]
+def test_without_a_fault_a_story_goes_as_written_and_is_valid(story: str, tmp_path: Path) -> None:
+    played, report = played_and_judged(story, tmp_path)
+    verdicts = {rule.id: rule.verdict for rule in report.rules}
+    named = header(played.path)["exercises"]
 
-    assert judged.played[story, ""].failure is None
-    assert set(rules.values()).isdisjoint({Verdict.INVALID, Verdict.UNKNOWN})
+    assert played.failure is None
+    assert {*verdicts.values()}.isdisjoint({Verdict.INVALID, Verdict.UNKNOWN})
     assert named
-    assert {rule: rules[rule] for rule in named} == dict.fromkeys(named, Verdict.VALID)
+    assert {rule: verdicts[rule] for rule in named} == dict.fromkeys(named, Verdict.VALID)
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.zoo)
-def test_a_planted_fault_is_killed_by_its_primary_rule(judged: Judged, plant: Plant) -> None:
-    run = judged.played[plant.story, plant.zoo]
-    head = header(run.path)
-    hits = head["hits"].get(plant.zoo, 0)
-    broken = set(judged.broken(plant.story, plant.zoo))
-
-    assert hits > 0 or plant.zoo in Rules.zoo()
-    assert broken & {*plant.primary}
-    if plant.story in EXAMPLES:  # what a reader of the example is told is all that is wrong
-        assert broken <= {*head["exercises"], *plant.primary}
-    assert run.failure is None or run.failure.kind in ("violated", "until", "expect", "crash")
-
-
-@pytest.mark.parametrize("plant", OF_CLIENTS, ids=lambda plant: plant.zoo)
-def test_a_fault_that_clients_see_ends_the_run_by_a_rule_that_it_breaks(
-    judged: Judged, plant: Plant
+def test_a_planted_fault_is_killed_by_its_primary_rule(
+    plant: Plant, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    failure = judged.played[plant.story, plant.zoo].failure
+    played, report = played_and_judged(plant.story, tmp_path, plant.zoo)
+    broken = [rule.id for rule in report.rules if rule.verdict is Verdict.INVALID]
+    killers = [rule for rule in broken if rule in plant.primary]
+    others = [rule for rule in broken if rule not in plant.primary]
+    killed = "killed" if killers else "weak" if broken else "lives"
+    line = LINE.format(plant.zoo, killed, " ".join(killers), " ".join(others), plant.story)
+    record_property("kill", line)
+    head, failure = header(played.path), played.failure
 
-    assert failure is not None
-    assert failure.kind == "violated"
-    assert failure.rule in judged.broken(plant.story, plant.zoo)
+    assert head["hits"].get(plant.zoo, 0) > 0 or plant.zoo in Rules.zoo()
+    assert killers
+    if plant.story in EXAMPLES:  # what a reader of the example is told is all that is wrong
+        assert {*others} <= {*head["exercises"]}
+    assert failure is None or failure.kind in ("violated", "until", "expect", "crash")
+    if {*plant.primary} & {*ABOUT_CLIENTS}:  # clients see it, and so it ends the run
+        assert failure is not None and failure.kind == "violated"
+        assert failure.rule in broken
 
 
-def test_a_switch_that_is_on_and_never_hit_proves_nothing(judged: Judged) -> None:
-    words = judged.rules(NEVER_HIT.story, NEVER_HIT.zoo).values()
-    name = judged.played[NEVER_HIT.story, NEVER_HIT.zoo].path.name
+def test_a_switch_that_is_on_and_never_hit_proves_nothing(tmp_path: Path) -> None:
+    played, report = played_and_judged(NEVER_HIT.story, tmp_path, NEVER_HIT.zoo)
 
-    assert Verdict.INVALID not in words
-    assert judged.reasons(NEVER_HIT.story, NEVER_HIT.zoo) == [
-        f"{name}: fault {NEVER_HIT.zoo} was on but never hit"
-    ]
-
-
-def test_the_kill_table(judged: Judged, record_property: Callable[[str, object], None]) -> None:
-    lines = [LINE.format("zoo", "killed", "primary", "also broken", "story")]
-    for plant in PLANTS:
-        broken = judged.broken(plant.story, plant.zoo)
-        killers = [rule for rule in broken if rule in plant.primary]
-        others = " ".join(rule for rule in broken if rule not in plant.primary)
-        killed = "killed" if killers else "weak" if broken else "lives"
-        lines.append(LINE.format(plant.zoo, killed, " ".join(killers), others, plant.story))
-    record_property("kill_table", json.dumps(lines))
-
-    assert [line for line in lines[1:] if line.split()[1] != "killed"] == []
+    assert Verdict.INVALID not in {rule.verdict for rule in report.rules}
+    assert report.reasons == (f"{played.path.name}: fault {NEVER_HIT.zoo} was on but never hit",)
 
 
 def test_every_switch_has_a_story_or_a_test_of_its_machine() -> None:
