@@ -186,7 +186,9 @@ def _run_reasons(run: Run) -> list[str]:
         for fault in header.faults
         if not header.hits.get(fault)
     ]
-    reasons += [f"{run.name}: {why}" for lacks, why in header.recorder_problems if lacks is None]
+    reasons += [
+        f"{run.name}: {problem.why}" for problem in header.recorder_problems if not problem.lacks
+    ]
     reasons += [
         f"{run.name}: the scenario exercises {rule_id}, and there is no such rule"
         for rule_id in header.exercises

@@ -264,11 +264,11 @@ def _header(path: Path, located: Located, problems: list[Problem]) -> RunHeader 
 
 def _lacking(header: RunHeader | None) -> Iterator[Problem]:
     """The evidence that the recorder of the run failed to record."""
-    for lacks, why in () if header is None else header.recorder_problems:
-        if lacks == ZNODES:
-            yield Problem(evidence=Evidence.ZNODES, why=why)
-        elif lacks is not None:
-            yield Problem(evidence=Evidence.TRACE, why=why, table=lacks)
+    for problem in () if header is None else header.recorder_problems:
+        if problem.lacks == ZNODES:
+            yield Problem(evidence=Evidence.ZNODES, why=problem.why)
+        elif problem.lacks is not None:
+            yield Problem(evidence=Evidence.TRACE, why=problem.why, table=problem.lacks)
 
 
 def _damaged_files(path: Path, header: RunHeader | None, problems: list[Problem]) -> set[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 from minicluster.values import dataclass
 from minicluster.verify.model import Verdict
 
 Kind = Literal["expect", "until", "no_response", "refused", "crash", "violated", "stuck", "unseen"]
-KINDS: tuple[str, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
