@@ -204,6 +204,11 @@ def _header(content: Mapping[str, Any]) -> RunHeader:
 
     Errors:  UserError that names the field.
     """
+    if (version := _typed("format", content.get("format") or 1, Count)) > RUN_FORMAT:
+        raise UserError(  # before its fields are read, which may differ
+            f"a run folder of format {version}, and this minicluster reads formats up to "
+            f"{RUN_FORMAT}: update minicluster"
+        )
     for name, value in content.items():
         try:
             json.dumps([name, value], ensure_ascii=False).encode()
@@ -244,11 +249,6 @@ def _check(header: RunHeader) -> None:
 
     Errors:  UserError.
     """
-    if header.format > RUN_FORMAT:  # the fields of a newer minicluster may differ
-        raise UserError(
-            f"a run folder of format {header.format}, and this minicluster reads formats up to "
-            f"{RUN_FORMAT}: update minicluster"
-        )
     if (header.seed or 0).bit_length() > _SEED_BITS:
         raise UserError(f"seed: an integer of more than {_SEED_BITS} bits")
     for index, problem in enumerate(header.recorder_problems):

@@ -9,7 +9,7 @@ from minicluster.verify.model import Finding
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Scale
 from minicluster.verify.reporting.shapes import Figure, Group, Label, Path, Rect, Shape, Stroke
 from minicluster.verify.reporting.story import OF_LINKS, Disturbance
-from minicluster.verify.reporting.timeline import BrokerSpan, PartitionLine, PartitionSpan, Timeline
+from minicluster.verify.reporting.timeline import PartitionLine, PartitionSpan, Timeline
 
 LANE = 20
 GAP = 3
@@ -54,12 +54,12 @@ def drawing(
     top = TOP_WITH_MARKS if marked else TOP
     height = top + len(brokers) * (LANE + GAP) + BOTTOM
     parts: list[Shape] = [*bands(scale, disturbances, top, height - BOTTOM)]
-    spans = list(_with_ends(partition, line.end))[-MAX_SPANS:]
+    spans = partition.spans[-MAX_SPANS:]
     for row, broker in enumerate(brokers):
         y = top + row * (LANE + GAP)
         parts.append(Label(name="name", x=LEFT - 8, y=y + 14, text=f"broker {broker}"))
-        for span, end in spans:
-            parts += _cell(scale, y, broker, span, end)
+        for span in spans:
+            parts += _cell(scale, y, broker, span)
         parts += _shades(scale, y, broker, line, partition)
     base = top + len(brokers) * (LANE + GAP)
     parts += _epochs(scale, base, spans)
@@ -79,13 +79,6 @@ def drawing(
     )
 
 
-def _with_ends(partition: PartitionLine, end: int) -> Iterator[tuple[PartitionSpan, int]]:
-    last = partition.end if partition.end is not None else end
-    for index, span in enumerate(partition.spans):
-        following = partition.spans[index + 1 :][:1]
-        yield span, following[0].start if following else last
-
-
 def _rect(
     scale: Scale, start: int, end: int, y: float, height: float, name: str, title: str = ""
 ) -> Rect:
@@ -94,7 +87,7 @@ def _rect(
     return Rect(name=name, x=x, y=y, width=width, height=height, title=title)
 
 
-def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan, end: int) -> Iterator[Shape]:
+def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan) -> Iterator[Shape]:
     if broker not in span.replicas:
         kind, what = "none", "no replica"
     elif broker == span.leader:
@@ -106,26 +99,23 @@ def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan, end: int) ->
     else:
         kind, what = "out", "out of sync"
     title = (
-        f"from {scale.clock.text(scale.clock.of(span.start))}, offsets {span.start}–{end - 1}: "
-        f"broker {broker} {what}\n"
+        f"from {scale.clock.text(scale.clock.of(span.start))}, "
+        f"offsets {span.start}–{span.end - 1}: broker {broker} {what}\n"
         f"ISR {list(span.isr)}, leader {span.leader}, leader epoch {span.leader_epoch}, "
         f"partition epoch {span.partition_epoch}{', recovering' if span.recovering else ''}"
     )
-    yield _rect(scale, span.start, end, y, LANE, kind, title)
+    yield _rect(scale, span.start, span.end, y, LANE, kind, title)
     if span.recovering and broker == span.leader:
-        yield _rect(scale, span.start, end, y + LANE - 4, 4, "recovering")
+        yield _rect(scale, span.start, span.end, y + LANE - 4, 4, "recovering")
 
 
 def _shades(
     scale: Scale, y: float, broker: int, line: Timeline, partition: PartitionLine
 ) -> Iterator[Shape]:
     """Where the broker was not active, within the partition's life."""
-    first = partition.spans[0].start
-    last = partition.end if partition.end is not None else line.end
-    spans: list[BrokerSpan] = line.brokers.get(broker, [])
-    for index, span in enumerate(spans):
-        end = spans[index + 1].start if index + 1 < len(spans) else line.end
-        start, end = max(span.start, first), min(end, last)
+    for span in line.brokers.get(broker, []):
+        start = max(span.start, partition.spans[0].start)
+        end = min(span.end, partition.spans[-1].end)
         if span.state == "active" or start >= end:
             continue
         name = "shutdown" if span.state == "shutting down" else "fenced"
@@ -134,11 +124,11 @@ def _shades(
         yield _rect(scale, start, end, y, height, name, title)
 
 
-def _epochs(scale: Scale, y: float, spans: Sequence[tuple[PartitionSpan, int]]) -> Iterator[Shape]:
+def _epochs(scale: Scale, y: float, spans: Sequence[PartitionSpan]) -> Iterator[Shape]:
     """Ticks for partition epochs, numbers where the leader epoch moves and there is room."""
     yield Label(name="name", x=LEFT - 8, y=y + 14, text="epochs")
     last_epoch, room = None, -1.0
-    for span, _ in spans:
+    for span in spans:
         x = scale.of(span.start)
         if span.leader_epoch != last_epoch:
             yield Stroke(name="epoch", x1=x, x2=x, y1=y + 1, y2=y + 9)

@@ -84,10 +84,8 @@ def _broker(
     broker: int, spans: Sequence[BrokerSpan], story: Story, scale: Scale, y: float
 ) -> Iterator[Shape]:
     yield _name(f"broker {broker}", y)
-    for index, span in enumerate(spans):
-        start_ms = scale.clock.of(span.start)
-        after = spans[index + 1 : index + 2]
-        end_ms = scale.clock.of(after[0].start) if after else scale.end_ms
+    for span in spans:
+        start_ms, end_ms = scale.clock.of(span.start), scale.moment(span.end)
         where = f"from {_at(scale, start_ms)}, offset {span.start}"
         title = f"broker {broker} {span.state}, epoch {span.epoch}, {where}"
         yield from _span(scale, start_ms, end_ms, y, _CLASSES[span.state], title)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from minicluster.own_command import command_line
 from minicluster.verify.model import Verdict
 from minicluster.verify.reporting.drawing import LEGEND
-from minicluster.verify.reporting.report_data import WITHOUT_CASES, ReportData, RuleResult
-from minicluster.verify.reporting.sections import RunPage, broken_rules, done, figures, records
+from minicluster.verify.reporting.report_data import WITHOUT_CASES, ReportData, places
+from minicluster.verify.reporting.sections import RunPage, broken_rules, done, figures
 from minicluster.verify.reporting.subjects import subjects
 from minicluster.verify.reporting.templating import rendered
 from minicluster.version import VERSION
@@ -55,30 +55,20 @@ def page(report: ReportData) -> str:
         "page.html",
         report=report,
         words=_WORDS,
+        places=places,
         meaning=meaning,
         tallies=[
             (verdict, counts[verdict], word)
             for verdict, word in _TALLIES.items()
             if counts[verdict]
         ],
-        without=_without_cases(report),
+        without=report.by_reason(*WITHOUT_CASES),
         most=max((result.looked_at for result in report.rules), default=0) or 1,
         broken=broken_rules(report, pages),
-        pages=[
-            (run_page, done(run_page), figures(run_page), records(run_page)) for run_page in pages
-        ],
+        pages=[(run_page, done(run_page), figures(run_page)) for run_page in pages],
         undrawn=[source for source in report.sources if source.is_too_long],
         subjects=subjects(report.rules),
         legend=LEGEND,
         command_line=command_line,
         made=f"minicluster {VERSION}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
-
-
-def _without_cases(report: ReportData) -> dict[str, list[RuleResult]]:
-    """The rules that had nothing to check, by the reason."""
-    by_reason: dict[str, list[RuleResult]] = {}
-    for result in report.rules:
-        for reason in result.reasons if result.verdict in WITHOUT_CASES else ():
-            by_reason.setdefault(reason, []).append(result)
-    return by_reason

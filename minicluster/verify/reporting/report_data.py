@@ -182,6 +182,14 @@ class ReportData:
                 return result
         raise KeyError(rule_id)
 
+    def by_reason(self, *verdicts: Verdict) -> dict[str, list[RuleResult]]:
+        """The rules with one of some verdicts, by the reason for it."""
+        by_reason: dict[str, list[RuleResult]] = {}
+        for result in self.rules:
+            for reason in result.reasons if result.verdict in verdicts else ():
+                by_reason.setdefault(reason, []).append(result)
+        return by_reason
+
     @property
     def exit_code(self) -> int:
         """The exit code of the command line."""
@@ -249,6 +257,11 @@ def groups(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
 
 def place(finding: Finding) -> str:
     """Where a finding is, in one phrase."""
+    return ", ".join(places(finding))
+
+
+def places(finding: Finding) -> list[str]:
+    """Where a finding is: its run, its offset, its partition, its broker."""
     parts = [finding.run]
     if finding.offset >= 0:
         of_znodes = finding.rule in BY_ID and BY_ID[finding.rule].evidence is Evidence.ZNODES
@@ -258,4 +271,4 @@ def place(finding: Finding) -> str:
         parts.append(name)
     if finding.broker >= 0:
         parts.append(f"broker {finding.broker}")
-    return ", ".join(parts)
+    return parts

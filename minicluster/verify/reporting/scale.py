@@ -92,10 +92,14 @@ class Scale:
         value = low + (high - low) * (moment - start) / (end - start)
         return LEFT + (WIDTH - LEFT - RIGHT) * value / self._places[-1]
 
-    def of(self, offset: int) -> float:
-        """The place of an offset; what lasts to the end of the log lasts to the end of the run."""
+    def moment(self, offset: int) -> int:
+        """The moment of an offset; the end of the log is the end of the run."""
         is_end = self.clock.is_timed and offset >= self.clock.end_offset
-        return self.at(self.end_ms if is_end else self.clock.of(offset))
+        return self.end_ms if is_end else self.clock.of(offset)
+
+    def of(self, offset: int) -> float:
+        """The place of an offset."""
+        return self.at(self.moment(offset))
 
     def ticks(self) -> Iterator[tuple[float, str]]:
         """Places of round moments with their texts, none too near to another."""

@@ -14,14 +14,14 @@ from minicluster.protocol.topics import INTERNAL_TOPICS
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
-from minicluster.verify.reporting.causes import Cause, Chains, Line
+from minicluster.verify.reporting.causes import Chains, Line
 from minicluster.verify.reporting.drawing import drawing
 from minicluster.verify.reporting.happenings import Happening, happenings
 from minicluster.verify.reporting.lanes import cluster_figure
-from minicluster.verify.reporting.report_data import ReportData, RuleResult, groups, place
+from minicluster.verify.reporting.report_data import ReportData, RuleResult, groups
 from minicluster.verify.reporting.scale import Clock, Scale
 from minicluster.verify.reporting.shapes import Figure
-from minicluster.verify.reporting.story import Disturbance, Step, Story, listed_nodes
+from minicluster.verify.reporting.story import Step, Story, listed_nodes
 from minicluster.verify.reporting.timeline import PartitionLine, Timeline, timeline
 
 DRAWN_PARTITIONS = 20
@@ -36,7 +36,8 @@ QUIET_MAX = 5_000
 class RunPage:
     """The contents of the page about one run, read once.
 
-    Shapes:  number: of the run on the page; anchors: of the findings, by which they are linked.
+    Shapes:  number: of the run on the page; marks: its findings by their offsets; listed: the
+             records that the page lists, but for idle ones.
     """
 
     number: int
@@ -47,6 +48,7 @@ class RunPage:
     line: Timeline
     scale: Scale
     findings: tuple[Finding, ...]
+    marks: dict[int, list[Finding]]
     listed: dict[int, Line]
     happened: tuple[Happening, ...]
 
@@ -62,18 +64,16 @@ class RunPage:
         scale = Scale(clock, moments, story.end_ms)
         listed = {line.offset: line for line in _listed(chains, findings)}
         happened = tuple(happenings(line, story, clock)) if run.is_run else ()
+        marks: dict[int, list[Finding]] = {}
+        for finding in findings:
+            marks.setdefault(finding.offset, []).append(finding)
         return cls(
-            number, run, story, clock, chains, line, scale, tuple(findings), listed, happened
+            number, run, story, clock, chains, line, scale, tuple(findings), marks, listed, happened
         )
 
     def anchor(self, finding: Finding) -> str:
         """The id of a finding on the page."""
         return f"f{self.number}-{finding.rule}-{self.findings.index(finding)}"
-
-    def moment_of(self, offset: int) -> int:
-        """The moment of an offset; the end of the log is the end of the run."""
-        is_end = self.clock.is_timed and offset >= self.clock.end_offset
-        return self.scale.end_ms if is_end else self.clock.of(offset)
 
     def happening(self, number: int) -> str:
         """The id of something that happened, where the page lists it."""
@@ -86,6 +86,10 @@ class RunPage:
     def link(self, offset: int) -> str:
         """The id of a record, where the page lists it."""
         return self.record(offset) if offset in self.listed else ""
+
+    def at(self, at_ms: int | None) -> str:
+        """A moment in words, if it is known."""
+        return "" if at_ms is None else self.clock.text(at_ms)
 
 
 def _listed(chains: Chains, findings: Sequence[Finding]) -> list[Line]:
@@ -104,43 +108,16 @@ def _listed(chains: Chains, findings: Sequence[Finding]) -> list[Line]:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCause:
-    """One event of a chain.
-
-    Shapes:  href: the id of its record on the page, if it is listed.
-    """
-
-    at: str
-    kind: str
-    offset: str
-    href: str
-    text: str
-    is_here: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ShownFinding:
-    """A finding and where it is.
-
-    Shapes:  offset: of its record, with the id by which the page lists it; moment: in words.
-    """
-
-    anchor: str
-    message: str
-    where: tuple[str, ...]
-    offset: str
-    href: str
-    moment: str
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
-    """Findings whose sentences differ in numbers alone, with what led to the first."""
+    """Findings whose sentences differ in numbers alone.
 
-    first: ShownFinding
-    others: tuple[ShownFinding, ...]
+    Shapes:  page: of their run, if that could be read. left: how many more there are.
+    """
+
+    page: RunPage | None
+    first: Finding
+    others: Sequence[Finding]
     left: int
-    causes: tuple[ShownCause, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +130,7 @@ class BrokenRule:
 
 
 def broken_rules(report: ReportData, pages: Sequence[RunPage]) -> list[BrokenRule]:
-    """The rules that are broken, the earliest finding first, each with its causes."""
+    """The rules that are broken, the earliest finding first."""
     by_run = {page.run.name: page for page in pages}
     broken = [result for result in report.rules if result.findings]
     broken.sort(key=lambda result: min(_moment(by_run, finding) for finding in result.findings))
@@ -162,7 +139,15 @@ def broken_rules(report: ReportData, pages: Sequence[RunPage]) -> list[BrokenRul
 
 def _broken(result: RuleResult, by_run: Mapping[str, RunPage]) -> BrokenRule:
     alike = list(groups(result.findings))
-    cases = tuple(_case(by_run.get(group[0].run), group) for group in alike[:SHOWN_GROUPS])
+    cases = tuple(
+        Case(
+            by_run.get(first.run),
+            first,
+            others[:SHOWN_OF_GROUP],
+            max(len(others) - SHOWN_OF_GROUP, 0),
+        )
+        for first, *others in alike[:SHOWN_GROUPS]
+    )
     return BrokenRule(result, cases, sum(map(len, alike[SHOWN_GROUPS:])))
 
 
@@ -171,41 +156,6 @@ def _moment(by_run: Mapping[str, RunPage], finding: Finding) -> tuple[int, int, 
     page = by_run.get(finding.run)
     moment = None if page is None else page.chains.moment(finding)
     return -1 if moment is None else moment, finding.offset, finding.rule
-
-
-def _case(page: RunPage | None, group: list[Finding]) -> Case:
-    first, *others = group
-    causes = () if page is None else tuple(_cause(page, other) for other in page.chains.of(first))
-    shown = tuple(_finding(page, other) for other in others[:SHOWN_OF_GROUP])
-    return Case(_finding(page, first), shown, max(len(others) - SHOWN_OF_GROUP, 0), causes)
-
-
-def _finding(page: RunPage | None, finding: Finding) -> ShownFinding:
-    offset = f"offset {finding.offset}" if finding.offset >= 0 else ""
-    where = tuple(part for part in place(finding).split(", ") if part != offset)
-    if page is None:
-        return ShownFinding("", finding.message, where, offset, "", "")
-    moment = page.chains.moment(finding)
-    return ShownFinding(
-        page.anchor(finding),
-        page.chains.message(finding),
-        where,
-        offset,
-        page.link(finding.offset),
-        "" if moment is None else page.clock.text(moment),
-    )
-
-
-def _cause(page: RunPage, cause: Cause) -> ShownCause:
-    is_record = cause.offset >= 0
-    return ShownCause(
-        page.clock.text(cause.at_ms),
-        "record" if is_record else cause.kind,
-        str(cause.offset) if is_record else "",
-        page.link(cause.offset),
-        cause.text,
-        cause.kind == "here",
-    )
 
 
 # --- what was done -------------------------------------------------------------------------------
@@ -228,29 +178,16 @@ class ShownStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownDisturbance:
-    """A disturbance with its moments in words."""
-
-    start: str
-    end: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
-    """The scenario: its steps as they went, what happened between them, disturbances, faults, text.
+    """The scenario: its steps as they went, what happened between them, planted faults, its text.
 
     Shapes:  left: how much more happened than is shown.
     """
 
     steps: tuple[ShownStep, ...]
     left: int
-    disturbances: tuple[ShownDisturbance, ...]
     faults: tuple[tuple[str, str], ...]
     scenario: str
-
-    def __bool__(self) -> bool:
-        return bool(self.steps or self.disturbances or self.faults)
 
 
 def done(page: RunPage) -> Done:
@@ -271,7 +208,6 @@ def done(page: RunPage) -> Done:
     return Done(
         tuple(row for _, _, row in rows),
         max(len(page.happened) - HAPPENINGS_MAX, 0),
-        tuple(_disturbance(page, disturbance) for disturbance in story.disturbances),
         () if header is None else tuple((f, _acted(header.hits.get(f, 0))) for f in header.faults),
         text,
     )
@@ -303,11 +239,6 @@ def _happened(page: RunPage, number: int, happening: Happening) -> ShownStep:
     name = "happened rejected" if happening.is_rejection else "happened"
     at = page.clock.text(happening.at_ms)
     return ShownStep(page.happening(number), "", name, at, happening.text, "", happening.more)
-
-
-def _disturbance(page: RunPage, disturbance: Disturbance) -> ShownDisturbance:
-    end = "the end" if disturbance.end_ms is None else page.clock.text(disturbance.end_ms)
-    return ShownDisturbance(page.clock.text(disturbance.start_ms), end, disturbance.text)
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -387,10 +318,8 @@ def _choose(page: RunPage) -> tuple[list[PartitionLine], list[PartitionLine]]:
 def _short_ms(page: RunPage, partition: PartitionLine) -> tuple[int, int]:
     """The time without a leader, and with one but under min ISR; offsets where no time is kept."""
     without = under = 0
-    last = page.line.end if partition.end is None else partition.end
-    starts = [*(span.start for span in partition.spans[1:]), last]
-    for span, until in zip(partition.spans, starts, strict=True):
-        lasts = page.moment_of(until) - page.moment_of(span.start)
+    for span in partition.spans:
+        lasts = page.scale.moment(span.end) - page.scale.moment(span.start)
         if span.leader < 0:
             without += lasts
         elif len(span.isr) < span.min_isr:
@@ -411,36 +340,3 @@ def _shortage(page: RunPage, partitions: Sequence[PartitionLine]) -> str:
         longest = unit if len(partitions) == 1 else f"up to {unit}"
         parts.append(f"{who}{what} for {longest}")
     return ", ".join(parts)
-
-
-# --- records -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRecord:
-    """A record of the log; marks: the ids and the rules of its findings."""
-
-    id: str
-    offset: int
-    at: str
-    marks: tuple[tuple[str, str], ...]
-    text: str
-
-
-def records(page: RunPage) -> list[ShownRecord]:
-    """The records of the log but for idle ones; those of findings link back."""
-    by_offset: dict[int, list[Finding]] = {}
-    for finding in page.findings:
-        by_offset.setdefault(finding.offset, []).append(finding)
-    return [
-        ShownRecord(
-            page.record(line.offset),
-            line.offset,
-            page.clock.text(page.clock.of(line.offset)),
-            tuple(
-                (page.anchor(finding), finding.rule) for finding in by_offset.get(line.offset, ())
-            ),
-            line.text,
-        )
-        for line in page.listed.values()
-    ]

@@ -118,9 +118,10 @@ class Printer:
         self._table([result for result in report.rules if every_rule or result.verdict in grave])
         if every_rule:
             self._without_cases(report)
-        for reason, ids in _unknown(report).items():
-            verb = "is" if len(ids) == 1 else "are"
-            self.line(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow", hang=2)
+        for reason, results in report.by_reason(Verdict.UNKNOWN).items():
+            ids = ", ".join(result.id for result in results)
+            verb = "is" if len(results) == 1 else "are"
+            self.line(f"{ids} {verb} unknown because {reason}", "yellow", hang=2)
         for result in report.rules:
             self._rule(report, result)
 
@@ -195,16 +196,6 @@ class Printer:
         left = sum(map(len, alike[SHOWN_FINDINGS:]))
         if left:
             self.line(f"  … and {left} more", "dim")
-
-
-def _unknown(report: ReportData) -> dict[str, list[str]]:
-    """Each reason why rules are unknown, once, with their ids."""
-    by_reason: dict[str, list[str]] = {}
-    for result in report.rules:
-        if result.verdict is Verdict.UNKNOWN:
-            for reason in result.reasons:
-                by_reason.setdefault(reason, []).append(result.id)
-    return by_reason
 
 
 def _more(others: Sequence[Finding], chains: Chains | None) -> str:

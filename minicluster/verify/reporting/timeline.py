@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
+from typing import TypeVar
 
 from minicluster.protocol.records import ConfigRecord
 from minicluster.values import dataclass
@@ -23,9 +24,13 @@ MIN_ISR = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSpan:
-    """One state of a partition; it lasts until the next span begins."""
+    """One state of a partition.
+
+    Shapes:  end: where the next begins, the partition was removed, or the log ends.
+    """
 
     start: int
+    end: int = -1
     leader: int
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
@@ -41,8 +46,12 @@ class BrokerSpan:
     """One state of a broker: ``active``, ``fenced``, ``shutting down`` or ``unregistered``."""
 
     start: int
+    end: int = -1
     state: str
     epoch: int
+
+
+Span = TypeVar("Span", PartitionSpan, BrokerSpan)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,12 +97,23 @@ def timeline(run: Run) -> Timeline:
     spans = _Spans(first, int(config.get(MIN_ISR, 1)))
     fold = LogFold(Judge(run.name, ()), promises_of(run.rules), timeline=spans)
     fold_logs(fold, HeldLogs(run))
-    lines = sorted(spans.lines, key=_order)
-    return Timeline(first=first, end=end, partitions=lines, brokers=spans.brokers)
+    return _complete(first, end, spans.lines, spans.brokers)
 
 
-def _order(line: PartitionLine) -> tuple[str, int, int]:
-    return line.topic, line.partition, line.spans[0].start
+def _complete(
+    first: int, end: int, lines: list[PartitionLine], brokers: dict[int, list[BrokerSpan]]
+) -> Timeline:
+    """All lines in order, their spans with their ends."""
+    lines.sort(key=lambda line: (line.topic, line.partition, line.spans[0].start))
+    for line in lines:
+        line.spans = _with_ends(line.spans, end if line.end is None else line.end)
+    with_ends = {broker: _with_ends(spans, end) for broker, spans in brokers.items()}
+    return Timeline(first=first, end=end, partitions=lines, brokers=with_ends)
+
+
+def _with_ends(spans: list[Span], last: int) -> list[Span]:
+    ends = [*(span.start for span in spans[1:]), last]
+    return [replace(span, end=end) for span, end in zip(spans, ends, strict=True)]
 
 
 def _of_znodes(run: Run) -> Timeline:
@@ -122,11 +142,7 @@ def _of_znodes(run: Run) -> Timeline:
         state = "active" if row["kind"] == "Register" else "unregistered"
         span_of = BrokerSpan(start=row["offset"], state=state, epoch=row["epoch"] or -1)
         brokers.setdefault(row["broker"], []).append(span_of)
-    lines = sorted(every, key=_order)
-    extent = run.extent
-    return Timeline(
-        first=extent.first_offset, end=extent.end_offset, partitions=lines, brokers=brokers
-    )
+    return _complete(run.extent.first_offset, run.extent.end_offset, every, brokers)
 
 
 class _Spans(CommittedStates):
