@@ -51,7 +51,7 @@ NEEDS: Mapping[str, Needs] = {
     "S74": _needs("empty while fenced", "made anew while away"),
     "S80": _needs(fixed=_USERS),
     "S81": _needs(fixed=_USERS),
-    "S82": _needs(fixed=_USERS),
+    "S82": _needs(fixed={**_USERS, "users/alice": NO, "users/bob": NO}),
     "Z01": _needs("fenced and fetching"),
     "Z03": _needs("restarted while proposed"),
     "Z04": _needs("empty while fenced"),

@@ -149,7 +149,7 @@ def appends_nothing() -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("run", "lost"), [("killed-leader", LOST), ("scenario", 1), ("restart-then-loss", LOST)]
+    ("run", "lost"), [("killed-leader", LOST), ("scenario", 2), ("restart-then-loss", LOST)]
 )
 def test_acknowledged_records_that_are_gone_are_the_headline(
     reports: dict[str, Report], run: str, lost: int
@@ -305,7 +305,7 @@ def test_the_failure_of_a_campaign_counts_the_lost_records() -> None:
 
     assert failure is not None
     assert (failure.kind, failure.rule) == ("violated", "F1")
-    assert failure.text.startswith("1 acknowledged record lost: ")
+    assert failure.text.startswith("2 acknowledged records lost: ")
 
 
 def test_what_brokers_on_zookeeper_acknowledged_is_judged_as_well() -> None:

@@ -10,7 +10,7 @@ from minicluster.security.authorizer import AUTHORIZER, SUPER_USERS
 
 USERS = 0.2  # how many seeds have an authorizer, and users with rights
 NAMES = ("alice", "bob")
-CHANGES_PER_MINUTE = 10.0
+CHANGES_PER_MINUTE = 30.0
 _ACTIONS = ("grant", "grant", "revoke", "deny")
 _STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import field
+from operator import attrgetter
 
 from minicluster.values import dataclass
 from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import PartitionEvent
-from minicluster.verify.partition.logs import AtEnd
+from minicluster.verify.partition.logs import AtEnd, ProducerBatch
 from minicluster.verify.partition.truth import Loss
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
 
@@ -32,7 +33,8 @@ class KnownRecord:
     """A record that a client knows: acknowledged for all in-sync replicas, or read.
 
     Shapes:  broker: that responded; -1 where the cluster's own client has not recorded it.
-             numbered: of a producer with an id; None: not known. leader_epoch: of the batch that
+             numbered: of a producer with an id; None: not known. producer_id: that one, if its
+             client tells it. leader_epoch: of the batch that
              was read. led: the highest epoch in which a broker led when it was acknowledged.
              excuse: why nothing is promised of it, once the run is over.
     """
@@ -45,6 +47,7 @@ class KnownRecord:
     broker: int
     numbered: bool | None
     is_acknowledged: bool
+    producer_id: int | None = None
     leader_epoch: int | None = None
     led: int | None = None
     excuse: str | None = None
@@ -92,6 +95,7 @@ class LastLeader:
     """The broker that led the partition last, with its log at the end of the run.
 
     Shapes:  deleted: it has deleted the replica since. process: that left the log; NO_LOG: none.
+             batches: of producers with an id, in order.
     Units:   log_end: as the broker's last event has it.
     """
 
@@ -100,6 +104,7 @@ class LastLeader:
     log_end: int | None = None
     process: str | None = NO_LOG
     log: LogOfLeader = field(default_factory=LogOfLeader)
+    batches: Sequence[ProducerBatch] = ()
 
     def take(self, rows: list[Row]) -> None:
         """What all logs have at the next offset: its own is kept."""
@@ -120,9 +125,21 @@ class LastLeader:
             return False
         if record.numbered is False:
             return True
+        if record.producer_id is not None and self._is_of_another(record.producer_id, record):
+            return True
         # A producer with an id that sends another batch under a sequence number again is told the
         # offset of the first batch, whose value is there rightly. Only a later epoch replaces it.
         return record.led is not None and epoch is not None and epoch > record.led
+
+    def _is_of_another(self, producer_id: int, record: KnownRecord) -> bool:
+        """At its offset is a batch of another producer, or the marker of a transaction."""
+        place = bisect_right(self.batches, record.offset, key=attrgetter("base_offset")) - 1
+        batch = self.batches[place] if place >= 0 else None
+        return (
+            batch is not None
+            and record.offset <= batch.last_offset
+            and batch.producer_id != producer_id
+        )
 
 
 def is_numbered(row: Row) -> bool:
@@ -167,6 +184,7 @@ class ClientsOfPartition:
             record = KnownRecord(
                 row["seq"], topic, row["part"], row["offset"], row["value"], row["broker"],
                 numbered=is_numbered(row), is_acknowledged=not is_read,
+                producer_id=row.get("producer_id") if is_numbered(row) else None,
                 leader_epoch=row["leader_epoch"] if is_read else None, led=self._led,
             )  # fmt: skip
             self.known.append(record)
@@ -190,6 +208,7 @@ class ClientsOfPartition:
             broker = self.leader.election.broker
             self.leader.log_end = self._log_ends.get(broker)
             self.leader.process = known.processes.get(broker, NO_LOG)
+            self.leader.batches = known.batches.get(broker, ())
 
     def on_offset(self, rows: list[Row]) -> Said:
         """What all logs have at the next offset."""
@@ -242,7 +261,7 @@ class ClientsOfPartition:
 
 @rule("F1", "Acknowledged records are not lost",
       source="KIP-101, KIP-279; StrongISR as outcome", evidence=Evidence.TRACE,
-      at_end=True, tables=_TABLES,
+      at_end=True, tables=(*_TABLES, "log_batch"),
       breaks="Offset 1 is acknowledged with acks=all, and the log of the next leader ends at 1.",
       keeps="The next leader lacks a record of acks=1, and one that was compacted; "
       "broker 1 lost its copy, and leads no more.")  # fmt: skip

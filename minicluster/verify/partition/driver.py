@@ -33,7 +33,7 @@ from minicluster.verify.partition.event import (
     fetches_in,
 )
 from minicluster.verify.partition.isr import IsrOfPartition
-from minicluster.verify.partition.logs import AtEnd, LogsOfPartition
+from minicluster.verify.partition.logs import NOBODY, AtEnd, LogsOfPartition, ProducerBatch
 from minicluster.verify.partition.replicas import ReplicasOfPartition
 from minicluster.verify.partition.served import (
     ServedOfPartition,
@@ -320,10 +320,17 @@ def _take_logs(run: TracedRun, partitions: Partitions) -> None:
     processes: dict[Place, dict[int, str | None]] = defaultdict(dict)
     for log in run.context(logs_at_end):
         processes[log.topic_id, log.partition][log.broker] = log.incarnation
+    batches: dict[Place, dict[int, list[ProducerBatch]]] = defaultdict(lambda: defaultdict(list))
+    for row in run.rows("log_batch", by="base_offset"):
+        if row["last_offset"] is not None:
+            whose = row["producer_id"] if row["marker"] is None else NOBODY
+            batch = ProducerBatch(row["base_offset"], row["last_offset"], whose)
+            batches[row["topic_id"], row["part"]][row["broker"]].append(batch)
 
     def known(place: Place) -> AtEnd:
         states = run.timeline.partitions.get(place)
-        return AtEnd(lost.get(place), states[-1] if states else None, processes[place])
+        state = states[-1] if states else None
+        return AtEnd(lost.get(place), state, processes[place], batches[place])
 
     without_records = dict.fromkeys(partitions.by_place)
     by_place = groupby(
@@ -341,6 +348,7 @@ HISTORY = History(
     reads=(
         "client_record",
         "history",
+        "log_batch",
         "partition_event",
         "publish",
         "raft_event",

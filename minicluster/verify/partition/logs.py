@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from minicluster.values import dataclass
 from minicluster.verify.histories.timeline import CommittedPartition
@@ -22,6 +23,7 @@ from minicluster.verify.partition.event import PartitionEvent
 from minicluster.verify.partition.truth import Loss
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
 
+NOBODY = -1  # in the place of a producer's id
 _TABLES = ("replica_log", "partition_event", "raft_event")
 
 
@@ -86,17 +88,27 @@ class Compared:
     ends: Mapping[int, int]
 
 
+class ProducerBatch(NamedTuple):
+    """A batch of a producer with an id, a row of ``log_batch``; NOBODY: the marker of one."""
+
+    base_offset: int
+    last_offset: int
+    producer_id: int
+
+
 @dataclass(slots=True)
 class AtEnd:
     """What is known of the partition when the run is over.
 
-    Shapes:  processes: by broker that runs, the process that left its log. numbered: values that an
+    Shapes:  processes: by broker that runs, the process that left its log. batches: by broker those
+             of producers with an id, in order. numbered: values that an
              idempotent producer of the cluster's own has sent.
     """
 
     loss: Loss | None
     state: CommittedPartition | None
     processes: Mapping[int, str | None]
+    batches: Mapping[int, list[ProducerBatch]] = field(default_factory=dict)
     numbered: set[str | None] = field(default_factory=set)
 
 

@@ -14,7 +14,7 @@ from minicluster.verify.partition.clients import (
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import client, holds, leads, read, sent
 from tests.verify.handwritten.log import OTHER_TOPIC, TOPIC, partition
-from tests.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
+from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
 
 
 @breaks(acknowledged_records_are_not_lost)
@@ -74,6 +74,32 @@ def f1_numbered() -> RunBuilder:
     holds(leads(run, broker=2, epoch=1), 2, {0: "a", 1: "c"})
     run.rows["replica_log"][-1]["leader_epoch"] = 1
     return run
+
+
+def _numbered(producer_id: int, marker: str | None = None) -> RunBuilder:
+    """Producer 7 has offset 1 acknowledged, where a batch has another value."""
+    run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
+    row = {"broker": 1, "topic": "orders", "topic_id": TOPIC_ID, "part": 0, "marker": marker}
+    run.row("log_batch", {**row, "base_offset": 1, "last_offset": 2, "producer_id": producer_id})
+    return holds(run, 1, {0: "a", 1: "c", 2: "d"})
+
+
+@breaks(acknowledged_records_are_not_lost)
+def f1_of_another_producer() -> RunBuilder:
+    """Producer 7 has offset 1 acknowledged, and the log has a batch of producer 8 there."""
+    return _numbered(8)
+
+
+@breaks(acknowledged_records_are_not_lost)
+def f1_marker() -> RunBuilder:
+    """Producer 7 has offset 1 acknowledged, and the log has the marker of its transaction there."""
+    return _numbered(7, marker="commit")
+
+
+@keeps(acknowledged_records_are_not_lost)
+def f1_numbered_near_batch() -> RunBuilder:
+    """Producer 7 sends another batch under a sequence number again: the log has its first one."""
+    return _numbered(7)
 
 
 @keeps(acknowledged_records_are_not_lost)
