@@ -120,7 +120,9 @@ class Judge:
             tally = self._tallies.get(rule_id)
             if tally is None or rule_id in self.crashes:
                 continue
-            if isinstance(outcome, Broken):
+            if outcome is CASE:  # as nearly all are
+                tally.looked_at += 1
+            elif isinstance(outcome, Broken):
                 place = offset, topic, partition, event
                 self._add(rule_id, outcome, *place, request=request)
             elif isinstance(outcome, Crashed):
@@ -183,7 +185,7 @@ class Judge:
         for rule, function in self._parts.get(type(step), ()):
             if rule.id in self.crashes:
                 continue
-            for rule_id, outcome in rule.said(function, step):
+            for rule_id, outcome in rule.said(function, (step,)):
                 if isinstance(outcome, Crashed):
                     self.crashed(rule_id, outcome.error)
                 else:

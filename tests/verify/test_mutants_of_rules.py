@@ -10,7 +10,7 @@ import ast
 import copy
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -95,11 +95,11 @@ def judgements(tmp_path_factory: pytest.TempPathFactory) -> ByPart:
         runs[:] = [run]
         begin(judge, run, *more)
 
-    def on_said(rule: Rule, part: Judgement, *what: Any) -> Iterator[Any]:
+    def on_said(rule: Rule, part: Judgement, what: tuple[Any, ...]) -> Iterable[Any]:
         of_run = made[part].setdefault(runs[0], {name: (set(), set()) for name in every[part]})
         for name, mutant in every[part].items():
             note(of_run[name], mutant, what)
-        return said(rule, part, *what)
+        return said(rule, part, what)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Judge, "__init__", on_begin)

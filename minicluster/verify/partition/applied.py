@@ -59,7 +59,7 @@ class AppliedOfPartition:
     def on_commit(self, state: CommittedPartition) -> Said:
         """A record about the partition is committed."""
         self.committed[state.partition_epoch] = state
-        yield from ()
+        return ()
 
     def on_kept(self, kept: PartitionEvent) -> Said:
         """A broker has the replica at the end of the run, or had it as it ended.

@@ -175,7 +175,7 @@ class ClientsOfPartition:
             self._acknowledged_by.append(event.seq)
         elif event.kind == "delete" and self.leader is not None:
             self.leader.deleted |= self.leader.election.broker == event.broker
-        yield from ()
+        return ()
 
     def on_response(self, row: Row, topic: str) -> Said:
         """A response to a client, a row of ``client_record``."""
@@ -188,7 +188,7 @@ class ClientsOfPartition:
                 leader_epoch=row["leader_epoch"] if is_read else None, led=self._led,
             )  # fmt: skip
             self.known.append(record)
-        yield from ()
+        return ()
 
     def on_own_client(self, row: Row) -> Said:
         """The cluster's own client has sent a record, a row of ``history``."""
@@ -199,7 +199,7 @@ class ClientsOfPartition:
                 numbered=row["idempotent"], is_acknowledged=True, led=self._led,
             )  # fmt: skip
             self.known.append(record)
-        yield from ()
+        return ()
 
     def on_logs(self, known: AtEnd) -> None:
         """The run is over, and the records of the logs are about to come."""
@@ -220,7 +220,7 @@ class ClientsOfPartition:
                 if value is not None and epoch is not None:
                     record = row["offset"], value
                     self._epochs[record] = max(epoch, self._epochs.get(record, epoch))
-        yield from ()
+        return ()
 
     def at_end(self) -> Said:
         """All logs are read."""

@@ -12,7 +12,7 @@ from heapq import merge
 from itertools import groupby
 from math import inf
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 from minicluster.trace import own_value
 from minicluster.verify.exchange.controller import a_rejected_alter_partition_writes_nothing
@@ -55,8 +55,19 @@ responses with their records may be on their way."""
 Losses = dict[Place, Loss]
 
 
+class Fold(Protocol):
+    """What is known of one subject in a partition."""
+
+    def on_event(self, event: PartitionEvent, /) -> Said:
+        """An event of a replica."""
+
+
 class Partition:
-    """One partition; each method says what its rules say, with the rules that are asked there."""
+    """One partition.
+
+    Shapes:  folds: in the order in which they take an event, each with the rules that it asks; the
+             truth comes first, which others read.
+    """
 
     def __init__(self, setting: Setting, place: Place) -> None:
         self.topic = ""
@@ -70,45 +81,18 @@ class Partition:
         self.applied = AppliedOfPartition(setting, place) if setting.is_over else None
         self.logs = LogsOfPartition() if setting.is_over else None
         self.clients = ClientsOfPartition() if setting.is_over else None
-
-    def on_event(self, event: PartitionEvent) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
-        """An event of a replica; the truth comes first, which others read."""
-        yield self.truth.on_event(event), OF_TRUTH
-        yield self.isr.on_event(event), OF_ISR
-        yield self.replicas.on_event(event), OF_REPLICAS
-        yield self.served.on_event(event), OF_SERVED
-        if self.applied is not None:
-            yield self.applied.on_event(event), OF_APPLIED
-        if self.logs is not None:
-            yield self.logs.on_event(event), OF_LOGS
-        if self.clients is not None:
-            yield self.clients.on_event(event), OF_CLIENTS
-
-    def on_commit(self, state: CommittedPartition) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
-        """A record about the partition is committed."""
-        yield self.truth.on_commit(state), OF_TRUTH
-        yield self.isr.on_commit(state), OF_ISR
-        if self.applied is not None:
-            yield self.applied.on_commit(state), OF_APPLIED
-
-    def at_end(self) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
-        """There are no more events."""
-        yield self.isr.at_end(), OF_ISR
-        yield self.replicas.at_end(), OF_REPLICAS
-
-    def on_logs(
-        self, known: AtEnd, offsets: Iterable[list[Row]]
-    ) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
-        """The run is over: the records of all logs, rows of ``replica_log`` by offset."""
-        if self.logs is None or self.clients is None:
-            return
-        self.logs.on_logs(known)
-        self.clients.on_logs(known)
-        for rows in offsets:
-            yield self.logs.on_offset(rows), OF_LOGS
-            yield self.clients.on_offset(rows), OF_CLIENTS
-        yield self.logs.at_end(), OF_LOGS
-        yield self.clients.at_end(), OF_CLIENTS
+        self.folds: list[tuple[Fold, tuple[Rule, ...]]] = [
+            (self.truth, OF_TRUTH),
+            (self.isr, OF_ISR),
+            (self.replicas, OF_REPLICAS),
+            (self.served, OF_SERVED),
+        ]
+        if self.applied is not None and self.logs is not None and self.clients is not None:
+            self.folds += [
+                (self.applied, OF_APPLIED),
+                (self.logs, OF_LOGS),
+                (self.clients, OF_CLIENTS),
+            ]
 
 
 class Partitions:
@@ -131,7 +115,11 @@ class Partitions:
         place = event.place
         partition = self._partition(place)
         partition.topic = event.topic
-        self._hear(partition.on_event(event))
+        for fold, rules in partition.folds:
+            try:
+                self._judge.hear(fold.on_event(event))
+            except Exception as error:
+                self._judge.fold_crashed(rules, error)
         if event.kind == "ack":
             self._ids[event.topic, event.part] = event.topic_id
         if event.kind != "delete":
@@ -145,7 +133,11 @@ class Partitions:
         """A record about a partition is committed."""
         place = state.topic_id, state.partition
         if state.step.leaves_a_state:
-            self._hear(self._partition(place).on_commit(state))
+            partition = self._partition(place)
+            self._hear(OF_TRUTH, partition.truth.on_commit, state)
+            self._hear(OF_ISR, partition.isr.on_commit, state)
+            if partition.applied is not None:
+                self._hear(OF_APPLIED, partition.applied.on_commit, state)
         elif place in self.by_place:
             # Its topic is deleted, perhaps before anybody had a replica.
             self._note_gone(place, self.by_place[place])
@@ -156,11 +148,10 @@ class Partitions:
         if partition is None:
             return
         if row["f"] in SERVED:
-            said = partition.served.on_response(Response(row, partition.topic))
-            self._hear([(said, OF_SERVED)])
+            response = Response(row, partition.topic)
+            self._hear(OF_SERVED, partition.served.on_response, response)
         if partition.clients is not None:
-            said = partition.clients.on_response(row, partition.topic)
-            self._hear([(said, OF_CLIENTS)])
+            self._hear(OF_CLIENTS, partition.clients.on_response, row, partition.topic)
 
     def on_own_client(self, row: Row) -> None:
         """The cluster's own client has done something, a row of ``history``.
@@ -177,14 +168,15 @@ class Partitions:
         topic_id = self._ids.get(place)
         partition = None if topic_id is None else self.by_place.get((topic_id, row["part"]))
         if partition is not None and partition.clients is not None:
-            self._hear([(partition.clients.on_own_client(row), OF_CLIENTS)])
+            self._hear(OF_CLIENTS, partition.clients.on_own_client, row)
 
     def on_fetch(self, row: Row) -> None:
         """A broker handles a Fetch, a row of ``rpc``."""
         for topic_id, fetch in fetches_in(Exchange(row)):
             partition = self.by_place.get((topic_id, fetch.part))
             if partition is not None:
-                self._hear([(partition.served.on_fetch(fetch), OF_SERVED)], fetch.request)
+                take = partition.served.on_fetch
+                self._hear(OF_SERVED, take, fetch, request=fetch.request)
 
     def on_kept(self, rows: Iterable[Row]) -> None:
         """The replicas that brokers had in the end, each by its first row of ``replica_log``.
@@ -199,18 +191,27 @@ class Partitions:
                 kept = PartitionEvent({**row, "kind": "kept"})
                 fold = self._partition(kept.place).applied
                 if fold is not None:
-                    self._hear([(fold.on_kept(kept), OF_APPLIED)])
+                    self._hear(OF_APPLIED, fold.on_kept, kept)
 
     def at_end(self) -> None:
         """The run has ended."""
         for partition in self.by_place.values():
-            self._hear(partition.at_end())
+            self._end(partition)
 
     def on_logs(self, place: Place, known: AtEnd, offsets: Iterable[list[Row]]) -> None:
         """The records of all logs of a partition, rows of ``replica_log`` by offset."""
         partition = self._partition(place)
         known.numbered = self._numbered[partition.topic, place[1]]
-        self._hear(partition.on_logs(known, offsets))
+        logs, clients = partition.logs, partition.clients
+        if logs is None or clients is None:
+            return
+        logs.on_logs(known)
+        clients.on_logs(known)
+        for rows in offsets:
+            self._hear(OF_LOGS, logs.on_offset, rows)
+            self._hear(OF_CLIENTS, clients.on_offset, rows)
+        self._hear(OF_LOGS, logs.at_end)
+        self._hear(OF_CLIENTS, clients.at_end)
 
     @property
     def clients(self) -> Mapping[Place, ClientsOfPartition]:
@@ -240,14 +241,21 @@ class Partitions:
         if self._gone_max is not None and len(self._gone) > self._gone_max:
             oldest = next(iter(self._gone))
             del self._gone[oldest]
-            self._hear(self.by_place.pop(oldest).at_end())
+            self._end(self.by_place.pop(oldest))
 
-    def _hear(self, several: Iterable[tuple[Said, tuple[Rule, ...]]], request: int = -1) -> None:
-        for said, rules in several:
-            try:
-                self._judge.hear(said, request=request)
-            except Exception as error:  # evidence that no run writes: these rules are unknown
-                self._judge.fold_crashed(rules, error)
+    def _end(self, partition: Partition) -> None:
+        """There are no more events of a partition."""
+        self._hear(OF_ISR, partition.isr.at_end)
+        self._hear(OF_REPLICAS, partition.replicas.at_end)
+
+    def _hear(
+        self, rules: tuple[Rule, ...], take: Callable[..., Said], *what: Any, request: int = -1
+    ) -> None:
+        """Let a fold take something, and hear what the rules say that it asks."""
+        try:
+            self._judge.hear(take(*what), request=request)
+        except Exception as error:  # evidence that no run writes: these rules are unknown
+            self._judge.fold_crashed(rules, error)
 
 
 def judge_partitions(run: TracedRun, judge: Judge) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
+
+from msgspec.json import Decoder
 
 from minicluster.values import dataclass
 from minicluster.verify.exchange.exchange import Exchange, each
@@ -125,7 +126,10 @@ def _ids(numbers: list[int] | None) -> Ids | None:
 
 @lru_cache(maxsize=256)  # a leader repeats them from event to event
 def _parsed(text: str) -> Mapping[int, FetchState]:
-    return {int(broker): _state(*numbers) for broker, numbers in json.loads(text).items()}
+    return {broker: _state(*numbers) for broker, numbers in _decoded(text).items()}
+
+
+_decoded = Decoder(dict[int, list[int | None]]).decode
 
 
 def _state(

@@ -105,7 +105,7 @@ class IsrOfPartition:
         if event.kind in _CHANGES:
             process.change = event
         process.isr = event.isr
-        if event.maximal_isr is not None:
+        if event.maximal_isr is not None and self.setting.is_over:  # B1 is judged at the end
             yield from the_maximal_isr_contains_the_committed_isr(event, self.committed)
             self.leader = event
 

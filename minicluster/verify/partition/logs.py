@@ -134,7 +134,7 @@ class LogsOfPartition:
                 self._led[event.broker, event.leader_epoch] = event.hw_new
         if event.leo is not None:
             self._ends[event.broker, event.incarnation] = event.leo
-        yield from ()
+        return ()
 
     def on_logs(self, known: AtEnd) -> None:
         """The run is over, and the records of all logs are about to come."""

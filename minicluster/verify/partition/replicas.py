@@ -118,16 +118,18 @@ class ReplicasOfPartition:
         followers = event.followers
         if followers is None:
             return None
-        in_log = self.setting.is_in_log(event.place)
         return tuple(
             member
             for member in event.maximal_isr or ()
-            if member != event.broker and (member in followers or in_log)
+            if member != event.broker
+            and (member in followers or self.setting.is_in_log(event.place))
         )
 
 
 def _highest(known: int | None, value: int | None) -> int | None:
-    return max((number for number in (known, value) if number is not None), default=None)
+    if known is None or (value is not None and value > known):
+        return value
+    return known
 
 
 @rule("B2", "The high watermark waits for the maximal ISR",

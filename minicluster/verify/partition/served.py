@@ -50,7 +50,7 @@ class ServedOfPartition:
             replica = self.replicas[event.broker] = Serving()
         if event.kind == "delete":
             replica.is_deleted = True
-            return
+            return ()
         if event.hw_new is not None:
             replica.high_watermark = event.hw_new
         if event.leader_epoch is not None and event.kind in _WITH_EPOCH:
@@ -64,7 +64,7 @@ class ServedOfPartition:
                 replica.epoch_start = min(event.leo, replica.epoch_start)
             if leadership != before:
                 replica.leadership, replica.returned = leadership, None
-        yield from ()
+        return ()
 
     def on_response(self, response: Response) -> Said:
         """A response of a replica."""

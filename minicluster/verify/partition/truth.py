@@ -162,7 +162,8 @@ class PartitionTruth:
         leads = event.maximal_isr is not None
         if event.kind == "hw" and leads:
             self._on_loss(self._lost_behind_an_election(event))
-        yield from electable_replicas_hold_what_is_committed(self, event)
+        if self.setting.is_over:  # B3 is judged at the end
+            yield from electable_replicas_hold_what_is_committed(self, event)
         if event.kind == "hw" and leads:
             if self.end is None or event.hw_new > self.end:
                 self.end, self.end_epochs = event.hw_new, log.epochs.entries
@@ -235,7 +236,8 @@ class PartitionTruth:
             self._on_loss(Loss(UNCLEAN, begun.kept, unclean, unclean, [event.seq]))
         else:
             self._on_loss(self._lost_by_less(event, begun.kept, begun.is_first))
-        yield from electable_replicas_hold_what_is_committed(self, event)
+        if self.setting.is_over:
+            yield from electable_replicas_hold_what_is_committed(self, event)
         yield from a_leader_begins_with_what_is_committed(self, event)
         self.led_epoch = max(self.led_epoch, event.leader_epoch)
 

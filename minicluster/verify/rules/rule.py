@@ -104,7 +104,7 @@ class Record(Protocol):
 Outcome = _Counted | Exempt | Broken
 Findings = Iterator[Outcome]
 Judgement = Callable[..., Findings]
-Said = Iterator[tuple[str, Outcome | Crashed]]
+Said = Iterable[tuple[str, Outcome | Crashed]]
 """Outcomes, each with the id of its rule."""
 
 
@@ -192,19 +192,21 @@ class Rule:
         """Let another function judge by the same promise: other steps, or where a fold calls it."""
         for step_type in _steps_of(function):
             self.parts.append((step_type, function))
-        return lambda *what: self.said(function, *what)
+        return lambda *what: self.said(function, what)
 
-    def said(self, function: Judgement, *what: Any) -> Said:
+    def said(self, function: Judgement, what: tuple[Any, ...]) -> Said:
         """What a function of the rule says. One that raises has no more to say, and no other."""
+        said: list[tuple[str, Outcome | Crashed]] = []
         try:
             for outcome in function(*what):
-                yield self.id, outcome
+                said.append((self.id, outcome))
         except Exception as error:
-            yield self.id, Crashed(error)
+            said.append((self.id, Crashed(error)))
+        return said
 
     def __call__(self, *what: Any) -> Said:
         """Judge what the fold of its subject has seen."""
-        return self.said(self.parts[0][1], *what)
+        return self.said(self.parts[0][1], what)
 
     def __repr__(self) -> str:
         return f"<Rule {self.id}>"
