@@ -106,9 +106,9 @@ def back_to(before: tuple[int, Program | None]) -> None:
 def originals() -> Mapping[str, Callable[..., Any]]:
     """The functions that are guarded, by what they are called, as they are without guards."""
     return {
-        f"{module['__name__']}.{name}": originals.get(name) or module[name]
-        for module, guards, originals in _GUARDS
-        for name in guards
+        f"{module['__name__']}.{name}": original
+        for module, _, originals in _GUARDS
+        for name, original in originals.items()
     }
 
 
@@ -139,10 +139,11 @@ def standing() -> Iterator[None]:
         if _standing == 1:
             _load_what_takes_clocks()
             for module, guards, originals in _GUARDS:
-                for name, guard in guards.items():
-                    original = module[name]
-                    if original is not guard:  # which a patch that began in a run has put back
-                        originals[name] = original
+                if not originals.items() <= module.items():  # a test patches some of them
+                    for name, guard in guards.items():
+                        original = module[name]
+                        if original is not guard:  # a patch that began in a run has put it back
+                            originals[name] = original
                 module.update(guards)
     try:
         yield
@@ -188,7 +189,7 @@ def _guard(originals: _Functions, called: str) -> Callable[..., Any]:
 
 def _guards(module: ModuleType, names: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
     """The names of a module, those of them that are guarded, and what those were without guards."""
-    originals: _Functions = {}
+    originals: _Functions = {name: vars(module)[name] for name in names}
     guards = {name: _guard(originals, f"{module.__name__}.{name}") for name in names}
     return vars(module), guards, originals
 

@@ -49,8 +49,10 @@ class Action:
 
     def __post_init__(self) -> None:
         for name, argument in arguments_of(type(self)).items():
-            value = argument.read(getattr(self, name), f"{self.method}: {name}")
-            object.__setattr__(self, name, value)
+            value = getattr(self, name)
+            if argument.required or value is not argument.default:  # which has been read
+                value = argument.read(value, f"{self.method}: {name}")
+                object.__setattr__(self, name, value)
 
     @property
     def given(self) -> dict[str, Any]:

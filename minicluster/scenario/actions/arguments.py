@@ -184,8 +184,11 @@ def choice(*words: str) -> Kind:
     return Kind(name, "one of a few words", read, choices=words)
 
 
+_ACKS = choice("0", "1", "all")
+
+
 def _acks(value: object, where: str) -> str:
-    return str(choice("0", "1", "all").read("all" if value == -1 else value, where))
+    return str(_ACKS.read("all" if value == -1 else value, where))
 
 
 # Lists. One item alone is a list of one.
