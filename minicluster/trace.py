@@ -347,10 +347,11 @@ def row(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
     Errors:  KeyError for a table or column that is not declared: a programming error.
     """
     blank = _BLANK_ROWS[table]
-    if not values.keys() <= blank.keys():
+    row = {**blank, **values}
+    if len(row) > len(blank):
         unknown = ", ".join(sorted(values.keys() - blank.keys()))
         raise KeyError(f"trace table {table} has no column {unknown}")
-    return {**blank, **values}
+    return row
 
 
 _BLANK_ROWS: dict[str, dict[str, Any]] = {

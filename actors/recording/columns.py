@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.json import Encoder
@@ -35,7 +36,7 @@ def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
     import pyarrow as pa
 
     columns = [
-        column(kind, [row.get(name) for row in rows]) for name, kind in kinds_of(table).items()
+        column(kind, list(map(itemgetter(name), rows))) for name, kind in kinds_of(table).items()
     ]
     return pa.Table.from_arrays(columns, schema=schema_of(table))
 
@@ -67,7 +68,12 @@ def column(kind: str, values: Sequence[Any]) -> pa.Array:
     """
     import pyarrow as pa
 
-    return pa.array(_cells(kind, values), type=arrow_type(kind))
+    if kind == "json":
+        values = [v if v is None or isinstance(v, str) else _to_json(v) for v in values]
+    try:
+        return pa.array(values, type=arrow_type(kind))
+    except (TypeError, ValueError):
+        return pa.array(_cells(kind, values), type=arrow_type(kind))
 
 
 def arrow_type(kind: str) -> pa.DataType:
@@ -85,7 +91,7 @@ def arrow_type(kind: str) -> pa.DataType:
 
 
 def _cells(kind: str, values: Sequence[Any]) -> Sequence[Any]:
-    """The values of a column as Arrow takes them: no enumerations, nothing lazy."""
+    """The values of a column that Arrow does not take as they are, such as UUIDs."""
     match kind:
         case "int":
             return [v if v.__class__ is int or v is None else int(v) for v in values]
@@ -93,8 +99,6 @@ def _cells(kind: str, values: Sequence[Any]) -> Sequence[Any]:
             return [v if v.__class__ is str or v is None else str(v) for v in values]
         case "ints":
             return [None if v is None else list(map(int, v)) for v in values]
-        case "json":
-            return [v if v is None or isinstance(v, str) else _to_json(v) for v in values]
     return values
 
 
