@@ -6,27 +6,30 @@ rest on those count from the end of the ones that were on their way when the run
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Callable, Sequence
+from heapq import merge
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any
 
 from minicluster.protocol.uuids import METADATA_TOPIC_ID, format_uuid
 from minicluster.trace import CLIENT_ROWS_MAX
 from minicluster.verify.histories.commits import commits
-from minicluster.verify.histories.traced_run import History, TracedRun
+from minicluster.verify.histories.partitions import REMOVE_TOPIC
+from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
-from minicluster.verify.waits import groups, leaders, log, nodes
+from minicluster.verify.partition.driver import ended_partitions
+from minicluster.verify.waits.groups import Clients, WaitingGroups
+from minicluster.verify.waits.leaders import LedPartitions, TimedOut, timed_out_in
 from minicluster.verify.waits.liveness import RULES, TABLE, Awaited
-from minicluster.verify.waits.longest import Waits
+from minicluster.verify.waits.log import State, WaitsInTheLog
+from minicluster.verify.waits.longest import Rising, Subject, Waits
+from minicluster.verify.waits.nodes import NodeImages, QuorumLeader, Shutdowns, on_request
 
 ISR_CHANGES = ("AlterPartition", "AlterIsr")
 _OF_THE_QUORUM = f'"topicId":"{format_uuid(METADATA_TOPIC_ID)}"'
-_FOLDS = (
-    log.log,
-    nodes.leaders_of_the_quorum,
-    nodes.publications,
-    nodes.requests,
-    leaders.leaders,
-    groups.groups,
-)
+_BEFORE_THE_LOG = -1
+_IN_ORDER = itemgetter(0, 1)
 
 
 def judge_waits(run: TracedRun, judge: Judge) -> None:
@@ -55,12 +58,104 @@ def waits_of(run: TracedRun, ended_ms: int) -> Waits:
         elif promise is Awaited.AT_THE_END and len(run.rows("client_record")) >= CLIENT_ROWS_MAX:
             unjudged[promise] = f"a run shows {CLIENT_ROWS_MAX:,} rows of its clients and no more"
     waits = Waits(bounds_ms, from_ms, ended_ms, unjudged)
-    nodes.shutdowns(run, waits)
+    shutdowns = Shutdowns(waits, run.header.brokers)
+    faults = [dict(row) for row in run.rows("fault")]
+    for row in faults:
+        shutdowns.on_fault(row)
+    shutdowns.at_end()
     if any(waits.judges(promise) for promise in from_ms):
-        for fold in _FOLDS:
-            fold(run, waits)
+        _fold_log(run, waits)
+        _fold_nodes(run, waits, faults)
+        _fold_requests(run, waits)
         waits.end_all()
     return waits
+
+
+def _fold_log(run: TracedRun, waits: Waits) -> None:
+    """Go through the committed log."""
+    committed, timeline, at_ms = run.context(commits), run.timeline, 0
+    # Where the log begins with a snapshot, nothing shows since when its content holds.
+    for broker in () if run.first_image else run.header.brokers:
+        waits.begin(Awaited.UNFENCED, Subject(node=broker), at_ms)
+    states: list[State] = [*timeline.throttles]
+    for of_broker in timeline.brokers.values():
+        states += of_broker
+    for of_record in timeline.by_offset.values():
+        states += of_record
+    states.sort(key=lambda state: state.position)
+    fold = WaitsInTheLog(waits)
+    for operation, together in groupby(states, key=lambda state: state.operation):
+        at_ms = committed.at_ms(operation) or at_ms
+        fold.on_operation(list(together), at_ms)
+
+
+def _fold_nodes(run: TracedRun, waits: Waits, faults: Sequence[Row]) -> None:
+    """Give the quorum its events, and each node its images."""
+    leader, images = QuorumLeader(waits), NodeImages(waits, _changes(run))
+    events = ((row["seq"], 0, leader.on_event, row) for row in run.rows("raft_event"))
+    begun = ((row["seq"], 1, leader.on_fault, row) for row in faults if row["phase"] == "start")
+    for _, _, take, row in merge(events, begun, key=_IN_ORDER):
+        take(row)
+    for row in run.rows("publish"):
+        images.on_publish(row)
+    images.at_end()
+
+
+def _changes(run: TracedRun) -> Rising:
+    timeline, committed, changes = run.timeline, run.context(commits), Rising(run.first_image)
+    ends = {topic.operation for topic in timeline.topics} | timeline.configured
+    ends |= {state.operation for states in timeline.by_offset.values() for state in states}
+    ends |= {state.operation for states in timeline.brokers.values() for state in states}
+    for end in sorted(ends):
+        at_ms = committed.at_ms(end)
+        if at_ms is not None:
+            changes.add(end, at_ms)
+    return changes
+
+
+def _fold_requests(run: TracedRun, waits: Waits) -> None:
+    """Give requests their waits, then partitions and groups their events with what requests tell.
+
+    Of one event a partition's comes before what timed out of it, and a response to a group first.
+    """
+    clients, timed_out = Clients(app.node for app in run.header.apps), list[TimedOut]()
+    for row in run.rows("rpc"):
+        on_request(row, waits)
+        clients.on_request(row)
+        timed_out += timed_out_in(row)
+    responses = sorted(
+        ((row["resp_seq"] or row["seq"], 0, row) for row in run.rows("client_record")),
+        key=_IN_ORDER,
+    )
+    members = clients.groups_of(row for _, _, row in responses)
+    partitions = LedPartitions(waits, _deleted(run))
+    groups = WaitingGroups(waits, members, clients.living(members, waits.ended_ms))
+
+    def on_event(row: Row) -> None:
+        partitions.on_event(row)
+        groups.on_event(row)
+
+    events = ((row["seq"], 1, row) for row in run.rows("partition_event"))
+    late = ((one.seq, 2, one) for one in sorted(timed_out))
+    take: Sequence[Callable[[Any], None]] = groups.on_client, on_event, partitions.on_timed_out
+    for _, kind, what in merge(responses, events, late, key=_IN_ORDER):
+        take[kind](what)
+    partitions.at_end()
+    groups.at_end()
+
+
+def _deleted(run: TracedRun) -> dict[str, int]:
+    """By topic id the event that committed its deletion; nothing shows those before the log."""
+    committed, deleted = run.context(commits), dict[str, int]()
+    if run.evidence.start is not None:
+        known = {topic.topic_id for topic in run.timeline.topics}
+        traced = {topic_id for topic_id, _ in run.context(ended_partitions).by_place}
+        deleted = dict.fromkeys(traced - known, _BEFORE_THE_LOG)
+    for topic in run.timeline.topics:
+        seq = committed.seq_of(topic.offset) if topic.kind == REMOVE_TOPIC else None
+        if seq is not None:
+            deleted[topic.topic_id] = seq
+    return deleted
 
 
 def lost_requests_ended_ms(run: TracedRun, healed_ms: int, ended_ms: int) -> int:

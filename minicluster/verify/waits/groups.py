@@ -12,17 +12,15 @@ programs inside the simulation may do what they like: P3 judges their groups.
 
 from __future__ import annotations
 
-from heapq import merge
-from operator import itemgetter
+from collections.abc import Iterable, Mapping
 
-from minicluster.verify.histories.traced_run import Row, TracedRun
+from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.partition.event import Place
 from minicluster.verify.waits.liveness import Awaited
 from minicluster.verify.waits.longest import Rising, Subject, Waits
 
 _ALIVE_MS = 10_000  # a member that lives has sent a request within that time
 _PROGRESS = ("commit", "pending", "committed")
-_ORDER = itemgetter(0, 1)
 Ends = dict[Place, Rising]
 
 
@@ -108,42 +106,63 @@ class WaitingGroup:
                 waits.stretch(Awaited.AT_THE_END, subject, since_ms, waits.ended_ms)
 
 
-def groups(run: TracedRun, waits: Waits) -> None:
-    """Give each group with a member that lives its responses, and all what is committed."""
-    sent_ms: dict[str, int] = {}
-    programs = {app.node for app in run.header.apps}
-    of_programs: set[int] = set()  # connections
-    for row in run.rows("rpc"):
-        client = row["client_id"]
-        if row["src"] in programs:
-            of_programs.add(row["connection"])
-        if client is not None and row["sent_ms"] is not None:
-            sent_ms[client] = max(sent_ms.get(client, 0), row["sent_ms"])
-    responses = sorted(
-        ((row["resp_seq"] or row["seq"], False, row) for row in run.rows("client_record")),
-        key=_ORDER,
-    )
-    members = {
-        row["client_id"]: row["group_id"]
-        for _, _, row in responses
-        if row["f"] == "own" and row["connection"] not in of_programs
-    }
-    alive_ms = waits.ended_ms - _ALIVE_MS
-    living = {client for client in members if sent_ms.get(client, 0) >= alive_ms}
-    committed = Committed()
-    by_name = {members[client]: WaitingGroup(committed, living, waits) for client in living}
-    events = (
-        (row["seq"], True, row)
-        for row in run.rows("partition_event")
-        if row["maximal_isr"] is not None or row["kind"] == "delete"
-    )
-    for _, is_event, row in merge(responses, events, key=_ORDER):
-        if is_event:
-            stable = [group.stable for group in by_name.values() if group.stable is not None]
-            committed.on_event(row, [committed.ends, *stable])
-            continue
-        for name in dict.fromkeys((row["group_id"], members.get(row["client_id"]))):
-            if name in by_name:
-                by_name[name].on_client(row)
-    for name in sorted(by_name):
-        by_name[name].at_end()
+class Clients:
+    """The clients that live at the end, as their requests show; users' programs are left out.
+
+    Shapes:  programs: the nodes of users' programs.
+    """
+
+    def __init__(self, programs: Iterable[int]) -> None:
+        self._programs = frozenset(programs)
+        self._of_programs: set[int] = set()  # connections
+        self._sent_ms: dict[str, int] = {}
+
+    def on_request(self, row: Row) -> None:
+        """A request, a row of ``rpc``."""
+        client, sent_ms = row["client_id"], row["sent_ms"]
+        if row["src"] in self._programs:
+            self._of_programs.add(row["connection"])
+        if client is not None and sent_ms is not None:
+            self._sent_ms[client] = max(self._sent_ms.get(client, 0), sent_ms)
+
+    def groups_of(self, responses: Iterable[Row]) -> dict[str, str]:
+        """The members of groups, each with its last group."""
+        return {
+            row["client_id"]: row["group_id"]
+            for row in responses
+            if row["f"] == "own" and row["connection"] not in self._of_programs
+        }
+
+    def living(self, clients: Iterable[str], ended_ms: int) -> set[str]:
+        """Those of some clients that live at the end of the run."""
+        alive_ms = ended_ms - _ALIVE_MS
+        return {client for client in clients if self._sent_ms.get(client, 0) >= alive_ms}
+
+
+class WaitingGroups:
+    """All groups with a member that lives."""
+
+    def __init__(self, waits: Waits, members: Mapping[str, str], living: set[str]) -> None:
+        self._members = members
+        self._committed = Committed()
+        self._by_name = {
+            members[client]: WaitingGroup(self._committed, living, waits) for client in living
+        }
+
+    def on_event(self, row: Row) -> None:
+        """An event of a replica."""
+        if row["maximal_isr"] is not None or row["kind"] == "delete":
+            groups = self._by_name.values()
+            stable = [group.stable for group in groups if group.stable is not None]
+            self._committed.on_event(row, [self._committed.ends, *stable])
+
+    def on_client(self, row: Row) -> None:
+        """A row of a response to a client."""
+        for name in dict.fromkeys((row["group_id"], self._members.get(row["client_id"]))):
+            if name in self._by_name:
+                self._by_name[name].on_client(row)
+
+    def at_end(self) -> None:
+        """The run has ended."""
+        for name in sorted(self._by_name):
+            self._by_name[name].at_end()

@@ -18,24 +18,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from heapq import merge
-from operator import itemgetter
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.verify.histories.commits import commits
-from minicluster.verify.histories.partitions import REMOVE_TOPIC
-from minicluster.verify.histories.traced_run import Row, TracedRun
+from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.partition.event import Place
 from minicluster.verify.waits.liveness import Awaited
 from minicluster.verify.waits.longest import Rising, Subject, Waits
 
-_TIMED_OUT = "timed_out"
 _MARK = f'"errorCode":{int(ErrorCode.REQUEST_TIMED_OUT)},'
 _ENDS_PENDING = ("isr_commit", "isr_revert", "become_leader", "become_follower", "stop", "delete")
 _ENDS_REPLICA = ("stop", "delete", "become_follower")
-_BEFORE_THE_LOG = -1
 
 
 class LedPartition:
@@ -156,69 +150,82 @@ class Answers:
             self._waits.stretch(Awaited.COMPLETED, subject, since_ms, answered_ms)
 
 
-def leaders(run: TracedRun, waits: Waits) -> None:
-    """Give each partition its events."""
-    partitions: dict[Place, LedPartition] = {}
-    answers = Answers(waits)
-    deleted = _deleted(run)
-    ids: dict[tuple[str, int, int], str] = {}  # of the topic that a broker has under a name
-    timed_out = sorted(_timed_out(run.rows("rpc")), key=itemgetter("seq"))
-    for row in merge(run.rows("partition_event"), timed_out, key=itemgetter("seq")):
-        broker, number = row["broker"], row["part"]
-        topic_id = row["topic_id"] or ids.get((row["topic"], number, broker), "")
-        if row["seq"] > deleted.get(topic_id, row["seq"]):
-            continue  # brokers that have not heard of it promise nothing
-        partition = partitions.get((topic_id, number))
-        if row["kind"] != _TIMED_OUT:
-            if partition is None:
-                partition = LedPartition(row["topic"], number, waits, answers)
-                partitions[topic_id, number] = partition
-            ids[row["topic"], number, broker] = topic_id
-            answers.until(broker, row["vt"])
-            partition.on_event(row)
-            continue
-        passed_ms = None
-        if partition is not None:
-            passed_ms = partition.passed_ms(broker, row["offset"], row["handle_seq"])
-        if passed_ms is None:
-            answers.forget(broker)
-        topic = row["topic"] if partition is None else partition.topic
-        subject = Subject(topic, number, broker)
-        answers.add(subject, passed_ms, row["vt"])
-    answers.at_end()
-    for (topic_id, _), partition in partitions.items():
-        if topic_id not in deleted:
-            partition.at_end()
+class LedPartitions:
+    """All partitions, and what waits at their leaders.
 
-
-def _timed_out(requests: Iterable[Row]) -> Iterator[dict[str, Any]]:
-    """The partitions for which the response to a Produce has an offset, and REQUEST_TIMED_OUT.
-
-    Shapes:  rows in the form of a partition's events.
+    Shapes:  deleted: by topic id the event that committed its deletion.
     """
-    for row in requests:
-        is_complete = row["resp_seq"] is not None and row["completed_ms"] is not None
-        if row["api"] != "Produce" or not is_complete or _MARK not in (row["response"] or ""):
-            continue
-        event = {"kind": _TIMED_OUT, "seq": row["resp_seq"], "vt": row["completed_ms"]}
-        event |= {"handle_seq": row["handle_seq"], "broker": row["dst"]}
-        for topic in json.loads(row["response"])["responses"]:
-            for part in topic["partitionResponses"]:
-                if part["errorCode"] == ErrorCode.REQUEST_TIMED_OUT and part["baseOffset"] >= 0:
-                    of = {"topic": topic.get("name"), "topic_id": topic.get("topicId")}
-                    place = {"part": part["index"], "offset": part["baseOffset"]}
-                    yield event | of | place
+
+    def __init__(self, waits: Waits, deleted: Mapping[str, int]) -> None:
+        self._waits, self._deleted = waits, deleted
+        self._answers = Answers(waits)
+        self._partitions: dict[Place, LedPartition] = {}
+        self._ids: dict[tuple[str, int, int], str] = {}  # of the topic that a broker has by a name
+
+    def on_event(self, row: Row) -> None:
+        """An event of a replica."""
+        broker, place = row["broker"], (row["topic_id"], row["part"])
+        if self._is_gone(row["topic_id"], row["seq"]):
+            return
+        partition = self._partitions.get(place)
+        if partition is None:
+            partition = LedPartition(row["topic"], row["part"], self._waits, self._answers)
+            self._partitions[place] = partition
+        self._ids[row["topic"], row["part"], broker] = row["topic_id"]
+        self._answers.until(broker, row["vt"])
+        partition.on_event(row)
+
+    def on_timed_out(self, response: TimedOut) -> None:
+        """A partition of a Produce has timed out."""
+        broker, number, name = response.broker, response.part, response.topic or ""
+        topic_id = response.topic_id or self._ids.get((name, number, broker), "")
+        if self._is_gone(topic_id, response.seq):
+            return
+        partition, passed_ms = self._partitions.get((topic_id, number)), None
+        if partition is not None:
+            name = partition.topic
+            passed_ms = partition.passed_ms(broker, response.offset, response.handled)
+        if passed_ms is None:
+            self._answers.forget(broker)
+        self._answers.add(Subject(name, number, broker), passed_ms, response.at_ms)
+
+    def at_end(self) -> None:
+        """The run has ended."""
+        self._answers.at_end()
+        for (topic_id, _), partition in self._partitions.items():
+            if topic_id not in self._deleted:
+                partition.at_end()
+
+    def _is_gone(self, topic_id: str, seq: int) -> bool:
+        """Brokers that have not heard of a deletion promise nothing."""
+        return seq > self._deleted.get(topic_id, seq)
 
 
-def _deleted(run: TracedRun) -> dict[str, int]:
-    """By topic id the event that committed its deletion; nothing shows those before the log."""
-    committed, deleted = run.context(commits), dict[str, int]()
-    if run.evidence.start is not None:
-        known = {topic.topic_id for topic in run.timeline.topics}
-        traced = {row["topic_id"] for row in run.rows("partition_event")}
-        deleted = dict.fromkeys(traced - known, _BEFORE_THE_LOG)
-    for topic in run.timeline.topics:
-        seq = committed.seq_of(topic.offset) if topic.kind == REMOVE_TOPIC else None
-        if seq is not None:
-            deleted[topic.topic_id] = seq
-    return deleted
+class TimedOut(NamedTuple):
+    """A partition for which the response to a Produce has an offset, and REQUEST_TIMED_OUT.
+
+    Shapes:  topic, topic_id: the one that the response has. seq, handled: the events of the
+             response and of the handling.
+    """
+
+    seq: int
+    at_ms: int
+    broker: int
+    handled: int | None
+    topic: str | None
+    topic_id: str | None
+    part: int
+    offset: int
+
+
+def timed_out_in(row: Row) -> Iterator[TimedOut]:
+    """What has timed out of a request, a row of ``rpc``."""
+    is_complete = row["resp_seq"] is not None and row["completed_ms"] is not None
+    if row["api"] != "Produce" or not is_complete or _MARK not in (row["response"] or ""):
+        return
+    response = row["resp_seq"], row["completed_ms"], row["dst"], row["handle_seq"]
+    for topic in json.loads(row["response"])["responses"]:
+        name = topic.get("name"), topic.get("topicId")
+        for part in topic["partitionResponses"]:
+            if part["errorCode"] == ErrorCode.REQUEST_TIMED_OUT and part["baseOffset"] >= 0:
+                yield TimedOut(*response, *name, part["index"], part["baseOffset"])

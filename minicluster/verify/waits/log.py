@@ -8,15 +8,11 @@ keeps     the state of each broker and partition, the throttles
 
 from __future__ import annotations
 
-from itertools import groupby
-
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
 from minicluster.metadata.image.partition import NO_LEADER, RECOVERING
-from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.partitions import REMOVE_TOPIC
 from minicluster.verify.histories.throttles import CommittedThrottle, Throttles
 from minicluster.verify.histories.timeline import CommittedBroker, CommittedPartition
-from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.partition.event import Place
 from minicluster.verify.waits.liveness import Awaited
 from minicluster.verify.waits.longest import Subject, Waits
@@ -116,21 +112,3 @@ class WaitsInTheLog:
         if leader is None or replica in isr:
             return False
         return self.throttles.hold_back(state.topic, state.partition, leader, replica)
-
-
-def log(run: TracedRun, waits: Waits) -> None:
-    """Go through the committed log."""
-    committed, timeline, at_ms = run.context(commits), run.timeline, 0
-    # Where the log begins with a snapshot, nothing shows since when its content holds.
-    for broker in () if run.first_image else run.header.brokers:
-        waits.begin(Awaited.UNFENCED, Subject(node=broker), at_ms)
-    states: list[State] = [*timeline.throttles]
-    for of_broker in timeline.brokers.values():
-        states += of_broker
-    for of_record in timeline.by_offset.values():
-        states += of_record
-    states.sort(key=lambda state: state.position)
-    folded = WaitsInTheLog(waits)
-    for operation, together in groupby(states, key=lambda state: state.operation):
-        at_ms = committed.at_ms(operation) or at_ms
-        folded.on_operation(list(together), at_ms)

@@ -8,13 +8,11 @@ keeps     who leads; by node its last image; the disturbances that last
 from __future__ import annotations
 
 import json
-from heapq import merge
-from operator import itemgetter
+from collections.abc import Iterable
 from typing import Any
 
 from minicluster.trace import EXIT
-from minicluster.verify.histories.commits import commits
-from minicluster.verify.histories.traced_run import TracedRun
+from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.waits.liveness import Awaited
 from minicluster.verify.waits.longest import Rising, Subject, Waits
 
@@ -24,77 +22,80 @@ _MOMENTS = ("resign", "snapshot", "compact", "restart")  # these last no time of
 _OWN = ("fail_dir", "mutate")  # of one broker's disk, and planted: nothing waits for their end
 
 
-def leaders_of_the_quorum(run: TracedRun, waits: Waits) -> None:
-    """A controller leads. Its process may end without an event of its own."""
-    leader: int | None = None
-    waits.begin(Awaited.ELECTED, Subject(), 0)
-    events = ((row["seq"], False, row) for row in run.rows("raft_event"))
-    faults = ((row["seq"], True, row) for row in run.rows("fault") if row["phase"] == "start")
-    for _, is_fault, row in merge(events, faults, key=itemgetter(0, 1)):
-        if is_fault:
-            ends = row["action"] == "restart" or row["action"] in _ENDS_PROCESS
-            if not ends or leader not in json.loads(row["targets"] or "[]"):
-                continue
-            leader = None
-        elif row["kind"] == "elected":
-            leader = row["node"]
-        elif row["kind"] == "resign" and row["node"] == leader:
-            leader = None
-        else:
-            continue
-        waits.set(Awaited.ELECTED, Subject(), leader is None, row["vt"])
+class QuorumLeader:
+    """Whether a controller leads. Its process may end without an event of its own."""
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+        self._leader: int | None = None
+        waits.begin(Awaited.ELECTED, Subject(), 0)
+
+    def on_event(self, row: Row) -> None:
+        """An event of the quorum, a row of ``raft_event``."""
+        if row["kind"] == "elected":
+            self._set(row["node"], row["vt"])
+        elif row["kind"] == "resign" and row["node"] == self._leader:
+            self._set(None, row["vt"])
+
+    def on_fault(self, row: Row) -> None:
+        """A fault begins."""
+        ends = row["action"] == "restart" or row["action"] in _ENDS_PROCESS
+        if ends and self._leader in targets_of(row):
+            self._set(None, row["vt"])
+
+    def _set(self, leader: int | None, at_ms: int) -> None:
+        self._leader = leader
+        self._waits.set(Awaited.ELECTED, Subject(), leader is None, at_ms)
 
 
-def publications(run: TracedRun, waits: Waits) -> None:
-    """Each node publishes what is committed. A controller publishes no record without effect."""
-    changes, latest = _changes(run), dict[int, int]()
-    for row in run.rows("publish"):
+class NodeImages:
+    """The images that nodes publish of what is committed.
+
+    Shapes:  changes: the ends of the operations that change an image, as they were committed. A
+             controller publishes no record without effect.
+    """
+
+    def __init__(self, waits: Waits, changes: Rising) -> None:
+        self._waits, self._changes = waits, changes
+        self._latest: dict[int, int] = {}
+
+    def on_publish(self, row: Row) -> None:
+        """A node publishes an image."""
         node = row["node"]
-        if node in latest:
-            since_ms = changes.beyond_ms(latest[node])
-            waits.stretch(Awaited.PUBLISHED, Subject(node=node), since_ms, row["vt"])
-        latest[node] = row["offset"]
-    for node, offset in latest.items():
-        since_ms = changes.beyond_ms(offset)
-        waits.stretch(Awaited.PUBLISHED, Subject(node=node), since_ms, waits.ended_ms)
+        if node in self._latest:
+            self._end(node, row["vt"])
+        self._latest[node] = row["offset"]
+
+    def at_end(self) -> None:
+        """The run has ended."""
+        for node in self._latest:
+            self._end(node, self._waits.ended_ms)
+
+    def _end(self, node: int, at_ms: int) -> None:
+        since_ms = self._changes.beyond_ms(self._latest[node])
+        self._waits.stretch(Awaited.PUBLISHED, Subject(node=node), since_ms, at_ms)
 
 
-def _changes(run: TracedRun) -> Rising:
-    """The ends of the operations that change an image, as they were committed."""
-    timeline, committed, changes = run.timeline, run.context(commits), Rising(run.first_image)
-    ends = {topic.operation for topic in timeline.topics} | timeline.configured
-    ends |= {state.operation for states in timeline.by_offset.values() for state in states}
-    ends |= {state.operation for states in timeline.brokers.values() for state in states}
-    for end in sorted(ends):
-        at_ms = committed.at_ms(end)
-        if at_ms is not None:
-            changes.add(end, at_ms)
-    return changes
-
-
-def requests(run: TracedRun, waits: Waits) -> None:
-    """A request that may be parked gets its response by its own timeout."""
+def on_request(row: Row, waits: Waits) -> None:
+    """A request of a node that may be parked gets its response by its own timeout."""
     awaited = Awaited.COMPLETED
-    if not waits.judges(awaited):
+    field, sent_ms = _TIMEOUTS.get(row["api"]), row["sent_ms"]
+    if field is None or sent_ms is None or row["connection"] is not None:
         return
-    for row in run.rows("rpc"):
-        field, sent_ms = _TIMEOUTS.get(row["api"]), row["sent_ms"]
-        if field is None or sent_ms is None or row["connection"] is not None:
-            continue
-        # A disturbance of that millisecond may have lost it.
-        if sent_ms <= waits.from_ms[awaited]:
-            continue
-        if row["answer"] is not None:  # what its client got is not its node's to give
-            continue
-        subject = Subject(node=row["dst"])
-        waits.case(awaited, subject)
-        until_ms = waits.ended_ms if row["completed_ms"] is None else row["completed_ms"]
-        if until_ms - sent_ms > waits.bounds_ms[awaited]:
-            timeout_ms = json.loads(row["request"]).get(field, 0)
-            waits.stretch(awaited, subject, sent_ms + timeout_ms, until_ms)
+    # A disturbance of that millisecond may have lost it.
+    if not waits.judges(awaited) or sent_ms <= waits.from_ms[awaited]:
+        return
+    if row["answer"] is not None:  # what its client got is not its node's to give
+        return
+    subject = Subject(node=row["dst"])
+    waits.case(awaited, subject)
+    until_ms = waits.ended_ms if row["completed_ms"] is None else row["completed_ms"]
+    if until_ms - sent_ms > waits.bounds_ms[awaited]:
+        timeout_ms = json.loads(row["request"]).get(field, 0)
+        waits.stretch(awaited, subject, sent_ms + timeout_ms, until_ms)
 
 
-def shutdowns(run: TracedRun, waits: Waits) -> None:
+class Shutdowns:
     """A broker that shuts down ends, while no other node is disturbed.
 
     Other than the rest it counts in the middle of a run, since a broker that is down is itself a
@@ -102,35 +103,50 @@ def shutdowns(run: TracedRun, waits: Waits) -> None:
     disturbed them last; what disturbs them meanwhile restarts the wait, and what disturbs the
     broker itself ends it.
     """
-    brokers, waiting = set(run.header.brokers), dict[int, int]()
-    lasting: set[tuple[str, str]] = set()
-    alive_ms = ready_ms = waits.bounds_ms.get(Awaited.UNFENCED, 0)
 
-    def ended(broker: int, at_ms: int) -> None:
-        since_ms = max(waiting.pop(broker), ready_ms)
-        if not lasting and at_ms >= since_ms:
-            waits.note(Awaited.SHUT_DOWN, Subject(node=broker), at_ms - since_ms)
+    def __init__(self, waits: Waits, brokers: Iterable[int]) -> None:
+        self._waits, self._brokers = waits, set(brokers)
+        self._since_ms: dict[int, int] = {}  # by broker that shuts down
+        self._lasting: set[tuple[str, str]] = set()
+        self._alive_ms = self._ready_ms = waits.bounds_ms.get(Awaited.UNFENCED, 0)
 
-    for row in run.rows("fault"):
-        action, phase, at_ms = row["action"], row["phase"], row["vt"]
-        targets = json.loads(row["targets"] or "[]")
+    def on_fault(self, row: Row) -> None:
+        """A fault begins or ends, or a process has ended."""
+        action, phase, at_ms, targets = row["action"], row["phase"], row["vt"], targets_of(row)
         if action == EXIT:
-            for node in [node for node in waiting if node in targets]:
-                ended(node, at_ms)
-                lasting.add(("down", json.dumps(node)))
-            continue
+            for node in self._waiting(targets):
+                self._end(node, at_ms)
+                self._lasting.add(("down", json.dumps(node)))
+            return
         if phase not in ("start", "stop") or action in _OWN or not targets:
-            continue
-        if action == "controlled_shutdown" and brokers.issuperset(targets):
-            waiting |= dict.fromkeys(targets, at_ms)
-            continue
-        for node in [node for node in waiting if node in targets]:
-            ended(node, at_ms)
-        ready_ms = at_ms + alive_ms
+            return
+        if action == "controlled_shutdown" and self._brokers.issuperset(targets):
+            self._since_ms |= dict.fromkeys(targets, at_ms)
+            return
+        for node in self._waiting(targets):
+            self._end(node, at_ms)
+        self._ready_ms = at_ms + self._alive_ms
         for target in targets:
-            _disturb(lasting, action, phase, target)
-    for broker in list(waiting):
-        ended(broker, waits.ended_ms)
+            _disturb(self._lasting, action, phase, target)
+
+    def at_end(self) -> None:
+        """The run has ended."""
+        for node in [*self._since_ms]:
+            self._end(node, self._waits.ended_ms)
+
+    def _waiting(self, targets: list[Any]) -> list[int]:
+        return [broker for broker in self._since_ms if broker in targets]
+
+    def _end(self, broker: int, at_ms: int) -> None:
+        since_ms = max(self._since_ms.pop(broker), self._ready_ms)
+        if not self._lasting and at_ms >= since_ms:
+            self._waits.note(Awaited.SHUT_DOWN, Subject(node=broker), at_ms - since_ms)
+
+
+def targets_of(row: Row) -> list[Any]:
+    """The nodes and links that a fault is about, of a row of ``fault``."""
+    targets: list[Any] = json.loads(row["targets"] or "[]")
+    return targets
 
 
 def _disturb(lasting: set[tuple[str, str]], action: str, phase: str, target: Any) -> None:
