@@ -65,13 +65,14 @@ class Exchange:
         return max(self.written, default=-1)
 
 
-def body(text: str | None) -> Struct:
-    """The body in a JSON text; an empty one where there is none, or another value."""
+def body(value: Any) -> Struct:
+    """A message as its table has it, a text on disk and the value itself in memory; an empty one
+    where there is none, or another value."""
     try:
-        value = json.loads(text) if text else None
+        read = json.loads(value) if isinstance(value, str) else value
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
+    return read if isinstance(read, dict) else {}
 
 
 def each(struct: Struct, name: str) -> list[Struct]:

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 from minicluster.values import dataclass
-from minicluster.verify.group.driver import offsets_of_groups
-from minicluster.verify.histories.traced_run import TracedRun
-from minicluster.verify.judging import Judge
+from minicluster.verify.exchange.exchange import Exchange, each
+from minicluster.verify.group.groups import OffsetSet
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.clients import ClientsOfPartition, KnownRecord, LastLeader
-from minicluster.verify.partition.driver import ended_partitions
 from minicluster.verify.partition.event import Place
-from minicluster.verify.partition.topic_names import topic_names
+from minicluster.verify.partition.topic_names import TopicNames
 from minicluster.verify.programs.lag import Lags, the_lag_of_a_group_falls
-from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Reading, Readings, readings
-from minicluster.verify.programs.requests import body
+from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Reading, Readings, SaidOf
 from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
-from minicluster.verify.transactions import COMMIT, producer_batches
+from minicluster.verify.transactions import COMMIT, Batch
 
 
 @dataclass(slots=True)
@@ -59,24 +57,74 @@ class Commit:
     misled: bool
 
 
-def judge_groups(run: TracedRun, judge: Judge) -> None:
-    """Judge each group of programs in each partition of which it has set an offset."""
-    known, names = run.context(readings), run.context(topic_names)
-    clients = run.context(ended_partitions).clients
-    commits, given = _commits(known), _given_too_much(run, known)
-    not_committed, lags = NotCommitted(run), Lags(run, known)
-    for name, place, sets in offsets_of_groups(run):
-        if name is None or name not in known.groups:
-            continue
-        at, of_partition = (name, *place), clients.get(place)
-        reading = known.by_group.get(at, Reading())
-        group = GroupInPartition(name, reading, commits[at], given.get(at))
+class SentCommits:
+    """The offsets that anybody has sent, also where the response never left."""
+
+    def __init__(self, names: TopicNames) -> None:
+        self._names = names
+        self._sent: dict[GroupPlace, list[tuple[int, int]]] = defaultdict(list)
+
+    def on_exchange(self, exchange: Exchange) -> None:
+        """An exchange that has ended."""
+        if exchange.api not in ("OffsetCommit", "TxnOffsetCommit"):
+            return
+        request = exchange.request
+        for topic in each(request, "topics"):
+            named = self._names.ids_of(topic.get("name"))
+            for part in each(topic, "partitions"):
+                for topic_id in [topic["topicId"]] if "topicId" in topic else named:
+                    key = request.get("groupId", ""), topic_id, part["partitionIndex"]
+                    self._sent[key].append((exchange.send_seq, part["committedOffset"]))
+
+    def given_too_much(self, known: Readings) -> dict[GroupPlace, int]:
+        """Where a coordinator has given a program a higher offset than any that was sent before."""
+        given: dict[GroupPlace, int] = {}
+        for event, _ in known.rows:
+            if event.f != "committed" or event.misled:
+                continue
+            key = event.group, *event.place
+            before = [value for at, value in self._sent.get(key, ()) if at < event.seq]
+            if before and event.offset > max(before):
+                given[key] = event.offset
+        return given
+
+
+@dataclass(slots=True)
+class GroupsOfPrograms:
+    """All groups of programs, when the run is over.
+
+    Shapes:  clients: what is known of each partition. given: as ``SentCommits`` gives it.
+    """
+
+    known: Readings
+    names: TopicNames
+    clients: Mapping[Place, ClientsOfPartition]
+    not_committed: NotCommitted
+    lags: Lags
+    given: Mapping[GroupPlace, int]
+
+    def on_offsets(
+        self, sets: Iterable[tuple[str | None, Place, list[OffsetSet]]]
+    ) -> Iterator[SaidOf]:
+        """Each group, in each partition of which it has set an offset."""
+        commits = _commits(self.known)
+        for name, place, of_place in sets:
+            if name is not None and name in self.known.groups:
+                at = name, *place
+                reading = self.known.by_group.get(at, Reading())
+                group = GroupInPartition(name, reading, commits[at], self.given.get(at))
+                yield from self._on_group(group, place, of_place)
+
+    def _on_group(
+        self, group: GroupInPartition, place: Place, sets: list[OffsetSet]
+    ) -> Iterator[SaidOf]:
+        of_partition = self.clients.get(place)
         records = [
             record
             for record in (() if of_partition is None else of_partition.known)
-            if record.is_acknowledged and not not_committed.covers(place, record.offset)
+            if record.is_acknowledged and not self.not_committed.covers(place, record.offset)
         ]
-        topic, part = names.name_of(place[0]) or "", place[1]
+        topic, part = self.names.name_of(place[0]) or "", place[1]
         ends = [one.offset for one in sets if one.shown is not None]
         end = ends[-1] if ends else None
         leader = None if of_partition is None else of_partition.leader
@@ -84,30 +132,27 @@ def judge_groups(run: TracedRun, judge: Judge) -> None:
             # One that the leader's log lacks is gone, which is F1's.
             is_there = leader is not None and leader.log.at(record.offset) is not None
             if is_there and end is not None and group.passes(record.offset, end):
-                said = a_group_is_handed_what_it_passes(record, group)
-                judge.hear(said, -1, topic, part, record.seq)
+                yield a_group_is_handed_what_it_passes(record, group), topic, part, record.seq
         last = sets[-1] if sets else None
         if last is not None and last.offset is not None and last.offset >= 0:
-            lag = lags.of(name, place, last.offset, last.seq, records)
-            judge.hear(the_lag_of_a_group_falls(lag), -1, topic, part)
+            lag = self.lags.of(group.name, place, last.offset, last.seq, records)
+            yield the_lag_of_a_group_falls(lag), topic, part, -1
 
-
-def judge_commits(run: TracedRun, judge: Judge) -> None:
-    """Judge each commit of a program by what the programs of its group had been handed by then."""
-    known, clients = run.context(readings), run.context(ended_partitions).clients
-    for event, asked in known.rows:
-        of_partition = clients.get(event.place)
-        if event.f not in ("commit", "pending") or event.sent is None:
-            continue
-        if of_partition is None or of_partition.leader is None:
-            continue
-        group, sent = event.group, event.sent
-        commit = Commit(asked.process.text, group, event.offset, sent, event.misled)
-        reading = known.by_group[group, *event.place]
-        said = programs_commit_what_they_were_handed(
-            commit, reading, of_partition, of_partition.leader
-        )
-        judge.hear(said, -1, event.topic, event.part, event.seq)
+    def on_commits(self) -> Iterator[SaidOf]:
+        """Each commit of a program, by what the programs of its group had been handed by then."""
+        for event, asked in self.known.rows:
+            of_partition = self.clients.get(event.place)
+            if event.f not in ("commit", "pending") or event.sent is None:
+                continue
+            if of_partition is None or of_partition.leader is None:
+                continue
+            group, sent = event.group, event.sent
+            commit = Commit(asked.process.text, group, event.offset, sent, event.misled)
+            reading = self.known.by_group[group, *event.place]
+            said = programs_commit_what_they_were_handed(
+                commit, reading, of_partition, of_partition.leader
+            )
+            yield said, event.topic, event.part, event.seq
 
 
 @rule("P1", "A group of programs is handed what it passes",
@@ -194,37 +239,12 @@ def _commits(known: Readings) -> dict[GroupPlace, list[tuple[int, str]]]:
     return commits
 
 
-def _given_too_much(run: TracedRun, known: Readings) -> dict[GroupPlace, int]:
-    """Where a coordinator has given a program a higher offset than any that was sent before."""
-    sent: dict[GroupPlace, list[tuple[int, int]]] = defaultdict(list)
-    names = run.context(topic_names)
-    for row in run.rows("rpc"):  # also of others, and those whose response never left
-        if row["api"] not in ("OffsetCommit", "TxnOffsetCommit"):
-            continue
-        request = body(row, "request")
-        for topic in request.get("topics", ()):
-            ids = [topic["topicId"]] if "topicId" in topic else names.ids_of(topic.get("name"))
-            for part in topic.get("partitions", ()):
-                for topic_id in ids:
-                    key = request.get("groupId", ""), topic_id, part["partitionIndex"]
-                    sent[key].append((row["send_seq"], part["committedOffset"]))
-    given: dict[GroupPlace, int] = {}
-    for event, _ in known.rows:
-        if event.f != "committed" or event.misled:
-            continue
-        key = event.group, *event.place
-        before = [value for at, value in sent.get(key, ()) if at < event.seq]
-        if before and event.offset > max(before):
-            given[key] = event.offset
-    return given
-
-
 class NotCommitted:
     """The batches of transactions that were not committed."""
 
-    def __init__(self, run: TracedRun) -> None:
+    def __init__(self, every: Iterable[Batch]) -> None:
         self._batches: dict[Place, list[tuple[int, int]]] = defaultdict(list)
-        for batch in producer_batches(run):
+        for batch in every:
             if batch.transactional and batch.marker is None and batch.ended_by != COMMIT:
                 until = batch.base_offset if batch.last_offset is None else batch.last_offset
                 self._batches[batch.place].append((batch.base_offset, until))

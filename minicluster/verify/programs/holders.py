@@ -6,17 +6,18 @@ subject   a group in a partition: who held it from when to when, and what each w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
+from typing import Any
 
 from minicluster.values import dataclass
-from minicluster.verify.histories.traced_run import Row, TracedRun
-from minicluster.verify.judging import Judge
+from minicluster.verify.exchange.exchange import Exchange
+from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import Place
-from minicluster.verify.partition.topic_names import topic_names
-from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Readings, readings
-from minicluster.verify.programs.requests import Process, body, program_requests
+from minicluster.verify.partition.topic_names import TopicNames
+from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Readings, SaidOf
+from minicluster.verify.programs.requests import Process
 from minicluster.verify.rules.rule import CASE, Findings, broken, rule
 
 
@@ -40,11 +41,34 @@ class Held:
         return self.generation >= 0
 
 
-def judge_holders(run: TracedRun, judge: Judge) -> None:
-    """Judge each pair of holders of a partition in a group by the records that both were handed."""
-    known, names = run.context(readings), run.context(topic_names)
+class Members:
+    """Until when a coordinator has taken a member for one of a generation, by its responses."""
+
+    def __init__(self) -> None:
+        self._until: dict[tuple[str | None, str, int, int], int] = {}
+
+    def on_exchange(self, exchange: Exchange) -> None:
+        """A request of a program has ended."""
+        if exchange.api not in ("Heartbeat", "OffsetCommit") or exchange.error != "NONE":
+            return
+        if exchange.api == "OffsetCommit" and not _has_committed(exchange):
+            return
+        request = exchange.request
+        number: Any = request.get("generationId", request.get("generationIdOrMemberEpoch", -1))
+        group, member = request.get("groupId", ""), request.get("memberId", "")
+        of_member = group, member, number, exchange.receiver
+        self._until[of_member] = max(exchange.handle_seq or -1, self._until.get(of_member, -1))
+
+    def until(self, event: ClientEvent) -> int:
+        """The last event that shows a member whose assignment this is; -1: none."""
+        member = event.group, event.member or "", event.generation or 0, event.broker
+        return self._until.get(member, -1)
+
+
+def on_holders(known: Readings, members: Members, names: TopicNames) -> Iterator[SaidOf]:
+    """Each pair of holders of a partition in a group, by the records that both were handed."""
     when = _when_handed(known)
-    for (group, topic_id, part), held in sorted(_holders(run, known).items(), key=str):
+    for (group, topic_id, part), held in sorted(_holders(known, members).items(), key=str):
         for one, other in combinations(sorted(held, key=lambda each: each.begun), 2):
             if (one.process, one.member) == (other.process, other.member):
                 continue
@@ -57,7 +81,7 @@ def judge_holders(run: TracedRun, judge: Judge) -> None:
                 until = one.until if one.broker == other.broker else -1
             records = _both(when.get((topic_id, part), {}), one, other, begun, until)
             said = no_record_is_handed_to_two_members_at_once(group, one, other, records)
-            judge.hear(said, -1, names.name_of(topic_id) or "", part)
+            yield said, names.name_of(topic_id) or "", part, -1
 
 
 @rule("P6", "No record is handed to two members at once",
@@ -117,19 +141,8 @@ def _when_handed(known: Readings) -> dict[Place, dict[int, list[tuple[Process, i
     return when
 
 
-def _holders(run: TracedRun, known: Readings) -> dict[GroupPlace, list[Held]]:
+def _holders(known: Readings, members: Members) -> dict[GroupPlace, list[Held]]:
     """Who held a partition in a group: members of the classic protocol, and committers."""
-    asked = run.context(program_requests)
-    # Until when a coordinator has taken a member for one of a generation.
-    until: dict[tuple[str | None, str, int, int], int] = {}
-    for row in asked.rows(run):
-        if row["api"] in ("Heartbeat", "OffsetCommit") and row["error"] == "NONE":
-            request = body(row, "request")
-            number = request.get("generationId", request.get("generationIdOrMemberEpoch", -1))
-            if row["api"] == "OffsetCommit" and not _has_committed(row):
-                continue
-            of_member = request.get("groupId", ""), request.get("memberId", ""), number, row["dst"]
-            until[of_member] = max(row["handle_seq"] or -1, until.get(of_member, -1))
     holders: dict[GroupPlace, list[Held]] = defaultdict(list)
     without: dict[tuple[GroupPlace, Process], Held] = {}
     for event, one in known.rows:
@@ -137,8 +150,7 @@ def _holders(run: TracedRun, known: Readings) -> dict[GroupPlace, list[Held]]:
         if event.misled:
             continue
         if event.f == "own" and one.api == "SyncGroup" and event.received is not None:
-            member, number = event.member or "", event.generation or 0
-            last = until.get((event.group, member, number, event.broker), -1)
+            member, number, last = event.member or "", event.generation or 0, members.until(event)
             holders[key].append(
                 Held(one.process, member, number, event.broker, event.responded, last)
             )
@@ -152,6 +164,6 @@ def _holders(run: TracedRun, known: Readings) -> dict[GroupPlace, list[Held]]:
     return holders
 
 
-def _has_committed(row: Row) -> bool:
-    topics = body(row, "response").get("topics", ())
+def _has_committed(commit: Exchange) -> bool:
+    topics = commit.response.get("topics", ())
     return any(part.get("errorCode") == 0 for topic in topics for part in topic["partitions"])

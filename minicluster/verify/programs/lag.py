@@ -6,14 +6,15 @@ subject   a group of programs in a partition, from the last disturbance on
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 
 from minicluster.values import dataclass
-from minicluster.verify.histories.traced_run import TracedRun
+from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.clients import KnownRecord
 from minicluster.verify.partition.event import Place
 from minicluster.verify.programs.readings import OF_GROUPS, Reading, Readings
-from minicluster.verify.programs.requests import body, program_requests
+from minicluster.verify.programs.requests import Process
 from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
 
 LAG_MS = 30_000
@@ -80,64 +81,32 @@ def the_lag_of_a_group_falls(lag: Lag) -> Findings:
     yield broken(f"{still}; {why}")
 
 
-class Lags:
-    """What groups lag behind at the end of a run."""
+class Sessions:
+    """The longest session and rebalance that a member of each group has asked for, together."""
 
-    def __init__(self, run: TracedRun, known: Readings) -> None:
-        self._known = known
-        self._processes = run.context(program_requests).processes
-        self._healed_ms, self._ended_ms = run.header.healed_ms, run.header.ended_at_ms
-        self._sessions, self._moments = _sessions(run), _Moments(run)
+    def __init__(self) -> None:
+        self.longest_ms: dict[str, int] = {}
 
-    def of(
-        self, group: str, place: Place, offset: int, since: int, records: list[KnownRecord]
-    ) -> Lag:
-        """The lag of a group that stands at an offset since an event."""
-        programs = {
-            process.program
-            for process in self._processes
-            if process.program in self._known.groups[group] and process.life.lasts
-        }
-        lag = Lag(
-            group,
-            offset,
-            tuple(sorted(programs)),
-            None,
-            LAG_MS + self._sessions.get(group, 0),
-        )
-        healed_ms, ended_ms = self._healed_ms, self._ended_ms
-        if healed_ms is None or ended_ms is None:
-            return lag
-        acknowledged = (
-            (record.offset, self._moments.of(record.seq))
-            for record in records
-            if record.excuse is None and record.offset >= offset
-        )
-        left = [(at, at_ms) for at, at_ms in acknowledged if at_ms <= ended_ms - lag.bound_ms]
-        first_ms = min((at_ms for _, at_ms in left), default=ended_ms)
-        since_ms = max(healed_ms, self._moments.of(since), first_ms)
-        lag.calm_ms, lag.still_ms = ended_ms - healed_ms, ended_ms - since_ms
-        lag.records = len(left)
-        reading = self._known.by_group.get((group, *place), Reading())
-        lag.handed = any(at in reading.handed for at, _ in left)
-        if left:
-            asked_ms = since_ms + ASKED_AFTER_MS
-            lag.asked = self._known.asks_for(lag.programs, place, left[0][0], asked_ms)
-        return lag
+    def on_exchange(self, exchange: Exchange) -> None:
+        """A request of a program has ended."""
+        if exchange.api in ("JoinGroup", "ConsumerGroupHeartbeat"):
+            request = exchange.request
+            # The new protocol's session is the broker's: 45 s, unless a config says otherwise.
+            session_ms = request.get("sessionTimeoutMs", 45_000)
+            rebalance_ms = max(request.get("rebalanceTimeoutMs", 0), 0)
+            group = request.get("groupId", "")
+            longest_ms = self.longest_ms.get(group, 0)
+            self.longest_ms[group] = max(longest_ms, session_ms + rebalance_ms)
 
 
-class _Moments:
-    """When events of clients' responses were, in virtual time."""
+class Moments:
+    """When events of clients were, in virtual time.
 
-    def __init__(self, run: TracedRun) -> None:
-        self._moments = sorted(
-            {(row["seq"], row["vt"]) for row in run.rows("client_record")}
-            | {
-                (row["complete_seq"], row["vt"])
-                for row in run.rows("history")
-                if row["complete_seq"] is not None
-            }
-        )
+    Shapes:  known: (event, ms), in any order.
+    """
+
+    def __init__(self, known: Iterable[tuple[int, int]]) -> None:
+        self._moments = sorted(set(known))
 
     def of(self, seq: int) -> int:
         """The moment of an event, or of the last one before it."""
@@ -145,15 +114,52 @@ class _Moments:
         return self._moments[at - 1][1] if at else 0
 
 
-def _sessions(run: TracedRun) -> dict[str, int]:
-    """The longest session and rebalance that a member of each group has asked for, together."""
-    longest: dict[str, int] = {}
-    for row in run.context(program_requests).rows(run):
-        if row["api"] in ("JoinGroup", "ConsumerGroupHeartbeat"):
-            request = body(row, "request")
-            # The new protocol's session is the broker's: 45 s, unless a config says otherwise.
-            session_ms = request.get("sessionTimeoutMs", 45_000)
-            rebalance_ms = max(request.get("rebalanceTimeoutMs", 0), 0)
-            group = request.get("groupId", "")
-            longest[group] = max(longest.get(group, 0), session_ms + rebalance_ms)
-    return longest
+@dataclass(slots=True)
+class Lags:
+    """What groups lag behind at the end of a run.
+
+    Shapes:  processes: of all programs. healed_ms: None while a disturbance lasts.
+    """
+
+    known: Readings
+    processes: Sequence[Process]
+    sessions: Sessions
+    moments: Moments
+    healed_ms: int | None
+    ended_ms: int | None
+
+    def of(
+        self, group: str, place: Place, offset: int, since: int, records: list[KnownRecord]
+    ) -> Lag:
+        """The lag of a group that stands at an offset since an event."""
+        programs = {
+            process.program
+            for process in self.processes
+            if process.program in self.known.groups[group] and process.life.lasts
+        }
+        lag = Lag(
+            group,
+            offset,
+            tuple(sorted(programs)),
+            None,
+            LAG_MS + self.sessions.longest_ms.get(group, 0),
+        )
+        healed_ms, ended_ms = self.healed_ms, self.ended_ms
+        if healed_ms is None or ended_ms is None:
+            return lag
+        acknowledged = (
+            (record.offset, self.moments.of(record.seq))
+            for record in records
+            if record.excuse is None and record.offset >= offset
+        )
+        left = [(at, at_ms) for at, at_ms in acknowledged if at_ms <= ended_ms - lag.bound_ms]
+        first_ms = min((at_ms for _, at_ms in left), default=ended_ms)
+        since_ms = max(healed_ms, self.moments.of(since), first_ms)
+        lag.calm_ms, lag.still_ms = ended_ms - healed_ms, ended_ms - since_ms
+        lag.records = len(left)
+        reading = self.known.by_group.get((group, *place), Reading())
+        lag.handed = any(at in reading.handed for at, _ in left)
+        if left:
+            asked_ms = since_ms + ASKED_AFTER_MS
+            lag.asked = self.known.asks_for(lag.programs, place, left[0][0], asked_ms)
+        return lag

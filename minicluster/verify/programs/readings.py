@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from typing import NamedTuple
 
 from minicluster.values import dataclass
-from minicluster.verify.group.event import ClientEvent, client_events
-from minicluster.verify.histories.traced_run import TracedRun
+from minicluster.verify.exchange.exchange import Exchange, each
+from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.partition.event import Place
-from minicluster.verify.partition.topic_names import topic_names
-from minicluster.verify.programs.requests import Asked, Process, body, program_requests
+from minicluster.verify.partition.topic_names import TopicNames
+from minicluster.verify.programs.requests import Asked, Process
+from minicluster.verify.rules.rule import Said
 
 OF_GROUPS = ("client_record", "group_event", "log_batch", "partition_event", "raft_event",
              "replica_log", "rpc")  # fmt: skip
 """The tables without which rules about groups are unknown."""
 GroupPlace = tuple[str | None, str, int]  # group, topic id, partition
+SaidOf = tuple[Said, str, int, int]
+"""What rules say, with topic, partition and event of what they say it of."""
 
 
 @dataclass(slots=True)
@@ -57,16 +61,39 @@ class _Track:
     given: int | None = None  # the committed offset; None: since then it has fetched
 
 
-class Readings:
-    """What programs of groups read: ``by_group``; and the programs of each group."""
+class AskedEnd(NamedTuple):
+    """An end of a partition that a program was told; at: the event of the response."""
 
-    def __init__(self, run: TracedRun) -> None:
-        self._asked = run.context(program_requests)
-        rows = [
-            (event, asked)
-            for event in run.context(client_events)
-            if (asked := self._asked.by_id.get(event.request)) is not None
-        ]
+    process: Process
+    at: int
+    topic: str
+    part: int
+    offset: int | None
+
+
+def ends_in(process: Process, exchange: Exchange) -> Iterator[AskedEnd]:
+    """What a request of a program was told of the ends of partitions."""
+    if exchange.api != "ListOffsets" or exchange.resp_seq is None:
+        return
+    for topic in each(exchange.response, "topics"):
+        for part in each(topic, "partitions"):
+            place = topic["name"], part["partitionIndex"]
+            yield AskedEnd(process, exchange.resp_seq, *place, part.get("offset"))
+
+
+class Readings:
+    """What programs of groups read.
+
+    Shapes:  rows: what clients were told, each with the request of a program that it is told.
+             groups: the programs of each. by_group: what they read.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[tuple[ClientEvent, Asked]],
+        ends: Iterable[AskedEnd],
+        names: TopicNames,
+    ) -> None:
         self.groups: dict[str, set[str]] = defaultdict(set)  # group -> programs
         for event, asked in rows:
             group = event.group
@@ -91,7 +118,10 @@ class Readings:
             elif event.f == "committed" and event.received is not None:
                 self._tracks[asked.process, event.place].given = event.offset
                 self._knows(mine, event.received, event.offset)
-        self._ends_of_partitions(run, of_program)
+        for end in ends:  # a program may commit an end that it asked for
+            for topic_id in names.ids_of(end.topic):
+                groups = of_program.get(end.process.program, ())
+                self._knows([(group, topic_id, end.part) for group in groups], end.at, end.offset)
         for key, known in self._known.items():
             highest = -1
             for at, position in sorted(known):
@@ -139,30 +169,9 @@ class Readings:
             reading.spans.append((begins, event.offset))
             reading.lowest = begins if reading.lowest is None else min(reading.lowest, begins)
 
-    def _ends_of_partitions(self, run: TracedRun, of_program: Mapping[str, list[str]]) -> None:
-        """A program may commit an end that it asked for."""
-        names = run.context(topic_names)
-        for row in self._asked.rows(run):
-            process = self._asked.process_of(row)
-            if row["api"] != "ListOffsets" or process is None or row["resp_seq"] is None:
-                continue
-            for topic in body(row, "response").get("topics", ()):
-                for part in topic.get("partitions", ()):
-                    for topic_id in names.ids_of(topic["name"]):
-                        keys = [
-                            (group, topic_id, part["partitionIndex"])
-                            for group in of_program.get(process.program, ())
-                        ]
-                        self._knows(keys, row["resp_seq"], part.get("offset"))
-
 
 def _as_sent(of_program: tuple[ClientEvent, Asked]) -> tuple[int, int, int]:
     """Fetches as they were sent; what a response gave when it arrived."""
     event = of_program[0]
     at = event.sent if event.f == "fetch" else event.received
     return -1 if at is None else at, event.seq, -1 if event.offset is None else event.offset
-
-
-def readings(run: TracedRun) -> Readings:
-    """Context: what programs of groups read."""
-    return Readings(run)

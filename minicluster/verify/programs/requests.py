@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from minicluster.values import dataclass
-from minicluster.verify.evidence.run_header import ProgramLife
-from minicluster.verify.histories.traced_run import Row, TracedRun
+from minicluster.verify.evidence.run_header import ProgramLife, ProgramRun
+from minicluster.verify.exchange.exchange import Exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,47 +32,35 @@ class Asked:
     handled: int | None
 
 
-class ProgramRequests:
-    """The requests of users' programs, each with the process that sent it."""
+class Processes:
+    """The processes of programs.
 
-    def __init__(self, run: TracedRun) -> None:
-        self._processes: dict[int, list[Process]] = {
-            app.node: [Process(app.name, number, life) for number, life in enumerate(app.lives, 1)]
-            for app in run.header.apps
+    Shapes:  by_id: their requests, by number. last_error: that a broker has told each.
+    """
+
+    def __init__(self, programs: Iterable[ProgramRun]) -> None:
+        self._of_node = {
+            program.node: [
+                Process(program.name, number, life) for number, life in enumerate(program.lives, 1)
+            ]
+            for program in programs
         }
-        self.processes = [one for several in self._processes.values() for one in several]
+        self.every = [one for several in self._of_node.values() for one in several]
         self.by_id: dict[int, Asked] = {}
         self.last_error: dict[Process, str] = {}
-        for row in self.rows(run):
-            process = self.process_of(row)
-            if process is None:
-                continue
-            self.by_id[row["id"]] = Asked(process, row["api"], row["handle_seq"])
-            if row["error"] not in (None, "NONE") and row["answer"] is None:
-                said = f"{row['api']} was answered {row['error']} by broker {row['dst']}"
-                self.last_error[process] = said
 
-    def rows(self, run: TracedRun) -> Iterator[Row]:
-        """The rows of ``rpc`` that programs sent."""
-        return (row for row in run.rows("rpc") if row["src"] in self._processes)
-
-    def process_of(self, row: Row) -> Process | None:
-        """The process that sent a request."""
+    def on_exchange(self, exchange: Exchange) -> Process | None:
+        """An exchange that has ended -> the process that has sent the request, if one has."""
         before = [
             process
-            for process in self._processes.get(row["src"], ())
-            if process.life.started_ms <= (row["sent_ms"] or 0)
+            for process in self._of_node.get(exchange.sender, ())
+            if process.life.started_ms <= (exchange.sent_ms or 0)
         ]
-        return before[-1] if before else None
-
-
-def program_requests(run: TracedRun) -> ProgramRequests:
-    """Context: the requests of users' programs."""
-    return ProgramRequests(run)
-
-
-def body(row: Row, column: str) -> Mapping[str, Any]:
-    """A request or response as its table has it: a text on disk, the value itself in memory."""
-    value = row[column]
-    read = json.loads(value) if isinstance(value, str) else value
-    return read if isinstance(read, Mapping) else {}
+        if not before:
+            return None
+        process, api = before[-1], exchange.api
+        self.by_id[exchange.id] = Asked(process, api, exchange.handle_seq)
+        if exchange.error not in (None, "NONE") and not exchange.has_other_answer:
+            said = f"{api} was answered {exchange.error} by broker {exchange.receiver}"
+            self.last_error[process] = said
+        return process

@@ -5,13 +5,15 @@ subject   a producer's epoch: its transaction, from its first request to the one
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from minicluster.values import dataclass
-from minicluster.verify.histories.traced_run import Row, TracedRun
-from minicluster.verify.judging import Judge
+from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.model import Evidence
-from minicluster.verify.programs.requests import Process, body, program_requests
-from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
-from minicluster.verify.transactions import producer_batches
+from minicluster.verify.programs.requests import Process
+from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
+from minicluster.verify.transactions import Batch
 
 MARKERS_MS = 30_000
 """How long the markers of a transaction may take after the response that it is ended."""
@@ -49,21 +51,70 @@ class Calm:
         return 0 if self.healed_ms is None else max(0, self.ended_ms - max(self.healed_ms, at_ms))
 
 
-def judge_transactions(run: TracedRun, judge: Judge) -> None:
-    """Judge each transaction that a program has begun."""
-    unended = {
-        (batch.producer_id, batch.epoch)
-        for batch in producer_batches(run)
-        if batch.transactional and batch.marker is None and batch.ended_by is None
-        and batch.excuse is None
-    }  # fmt: skip
-    calm = Calm(run.header.healed_ms, run.header.ended_at_ms or 0)
-    latest: dict[tuple[int, int], BegunTransaction] = {}
-    every = _transactions(run, latest)
-    for producer, begun in latest.items():
-        begun.unmarked = begun.accepted and producer in unended
-    for begun in every:
-        judge.hear(programs_end_their_transactions(begun, calm))
+class Transactions:
+    """The transactions of programs, in their order.
+
+    Shapes:  latest: of each producer and epoch.
+    """
+
+    def __init__(self) -> None:
+        self.every: list[BegunTransaction] = []
+        self.latest: dict[tuple[int, int], BegunTransaction] = {}
+        self._timeouts_ms: dict[str, int] = {}
+
+    def on_exchange(self, process: Process, exchange: Exchange) -> None:
+        """A request of a program has ended."""
+        if exchange.api not in _OF_TRANSACTIONS:
+            return
+        request = exchange.request
+        name = request.get("transactionalId") or request.get("v3AndBelowTransactionalId")
+        if not name:
+            return
+        if exchange.api == "InitProducerId":
+            timeout_ms = request.get("transactionTimeoutMs", _TRANSACTION_TIMEOUT_MS)
+            self._timeouts_ms[name] = timeout_ms
+            for begun in self.every:
+                if begun.transactional_id == name and begun.ended_ms is None:
+                    begun.ended_ms = exchange.sent_ms
+            return
+        producer: tuple[Any, Any] = (
+            request.get("producerId", request.get("v3AndBelowProducerId")),
+            request.get("producerEpoch", request.get("v3AndBelowProducerEpoch")),
+        )
+        known = self.latest.get(producer)
+        if exchange.api == "EndTxn":
+            if known is not None:
+                known.ended_ms = exchange.sent_ms
+                known.accepted = exchange.error == "NONE"
+        elif (known is None or known.ended_ms is not None) and _is_accepted(exchange):
+            timeout_ms = self._timeouts_ms.get(name, _TRANSACTION_TIMEOUT_MS)
+            begun = BegunTransaction(process, name, exchange.sent_ms, timeout_ms)
+            self.latest[producer] = begun
+            self.every.append(begun)
+
+    def at_end(self, batches: Iterable[Batch], calm: Calm) -> Said:
+        """The run has ended; batches: of all producers, in the logs of the last leaders."""
+        unended = {
+            (batch.producer_id, batch.epoch)
+            for batch in batches
+            if batch.transactional and batch.marker is None and batch.ended_by is None
+            and batch.excuse is None
+        }  # fmt: skip
+        for producer, begun in self.latest.items():
+            begun.unmarked = begun.accepted and producer in unended
+        for begun in self.every:
+            yield from programs_end_their_transactions(begun, calm)
+
+
+def _is_accepted(exchange: Exchange) -> bool:
+    """The coordinator has taken partitions or offsets into the transaction."""
+    if not exchange.is_answered or exchange.error != "NONE":
+        return False
+    topics = exchange.response.get("resultsByTopicV3AndBelow")
+    if topics is None:
+        return True
+    codes = [part["partitionErrorCode"] for topic in topics for part in topic["resultsByPartition"]]
+    return 0 in codes
 
 
 @rule("P4", "Programs end their transactions",
@@ -103,53 +154,3 @@ def programs_end_their_transactions(transaction: BegunTransaction, calm: Calm) -
             f"{by} runs and left a {name} open for {open_ms / 1000:g} s, "
             f"beyond its timeout of {transaction.timeout_ms / 1000:g} s; accused is the program"
         )
-
-
-def _transactions(
-    run: TracedRun, latest: dict[tuple[int, int], BegunTransaction]
-) -> list[BegunTransaction]:
-    """The transactions of programs in their order; the latest of each producer and epoch."""
-    asked = run.context(program_requests)
-    every: list[BegunTransaction] = []
-    timeouts: dict[str, int] = {}
-    for row in asked.rows(run):
-        process, api = asked.process_of(row), row["api"]
-        if api not in _OF_TRANSACTIONS or process is None:
-            continue
-        request = body(row, "request")
-        name = request.get("transactionalId") or request.get("v3AndBelowTransactionalId")
-        if not name:
-            continue
-        if api == "InitProducerId":
-            timeouts[name] = request.get("transactionTimeoutMs", _TRANSACTION_TIMEOUT_MS)
-            for begun in every:
-                if begun.transactional_id == name and begun.ended_ms is None:
-                    begun.ended_ms = row["sent_ms"]
-            continue
-        producer = (
-            request.get("producerId", request.get("v3AndBelowProducerId")),
-            request.get("producerEpoch", request.get("v3AndBelowProducerEpoch")),
-        )
-        known = latest.get(producer)
-        if api == "EndTxn":
-            if known is not None:
-                known.ended_ms = row["sent_ms"]
-                known.accepted = row["error"] == "NONE"
-        elif (known is None or known.ended_ms is not None) and _is_accepted(row):
-            begun = BegunTransaction(
-                process, name, row["sent_ms"], timeouts.get(name, _TRANSACTION_TIMEOUT_MS)
-            )
-            latest[producer] = begun
-            every.append(begun)
-    return every
-
-
-def _is_accepted(row: Row) -> bool:
-    """The coordinator has taken partitions or offsets into the transaction."""
-    if row["resp_seq"] is None or row["answer"] is not None or row["error"] != "NONE":
-        return False
-    topics = body(row, "response").get("resultsByTopicV3AndBelow")
-    if topics is None:
-        return True
-    codes = [part["partitionErrorCode"] for topic in topics for part in topic["resultsByPartition"]]
-    return 0 in codes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.verify.programs.failures import programs_do_not_fail
 from minicluster.verify.programs.groups import (
     a_group_is_handed_what_it_passes,
     programs_commit_what_they_were_handed,
 )
 from minicluster.verify.programs.holders import no_record_is_handed_to_two_members_at_once
 from minicluster.verify.programs.lag import the_lag_of_a_group_falls
-from minicluster.verify.programs.processes import programs_do_not_fail
 from minicluster.verify.programs.transactions import programs_end_their_transactions
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import history, offset, own, poll, sent

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from minicluster.verify.histories.traced_run import TracedRun
-from minicluster.verify.judging import Judge
 from minicluster.verify.model import Evidence
-from minicluster.verify.programs.requests import Process, program_requests
-from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
+from minicluster.verify.programs.requests import Process, Processes
+from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
 
 
-def judge_processes(run: TracedRun, judge: Judge) -> None:
-    """Judge each process of each program."""
-    asked = run.context(program_requests)
-    last = {process.program: process for process in asked.processes}
-    for process in asked.processes:
-        is_last, told = process is last[process.program], asked.last_error.get(process)
-        judge.hear(programs_do_not_fail(process, is_last, told))
+def on_processes(processes: Processes) -> Said:
+    """Each process of each program, when the run is over."""
+    last = {process.program: process for process in processes.every}
+    for process in processes.every:
+        is_last, told = process is last[process.program], processes.last_error.get(process)
+        yield from programs_do_not_fail(process, is_last, told)
 
 
 @rule("P5", "Programs do not fail",
