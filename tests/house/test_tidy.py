@@ -154,7 +154,8 @@ def test_spark_is_imported_only_where_it_drives_the_judge_and_by_views() -> None
                 assert of_spark or path in NAMES_A_SESSION, f"{path}:{line}: {name}"
 
 
-FOLDS = [f"minicluster/verify/{room}" for room in ("partition", "quorum", "exchange", "images")]
+ROOMS = ("partition", "quorum", "exchange", "images", "group", "producers", "waits", "programs")
+FOLDS = [f"minicluster/verify/{room}" for room in ROOMS]
 DRIVE = {"driver.py", "setting.py", "topic_names.py"}
 
 
@@ -163,7 +164,7 @@ def test_a_fold_sees_one_subject_and_its_driver_reads_each_table_once() -> None:
     for path in sources(*FOLDS):
         text = path.read_text()
         assert "TracedRun" not in text or path.name in DRIVE, path
-        read = re.findall(r"run\.(?:rows|by_record)\(\"(\w+)\"", text)
+        read = re.findall(r"run\.(?:rows|by_record)\((\"\w+\"(?:, by=\"\w+\")?)", text)
         assert len(read) == len({*read}), f"{path}: {read}"
 
 

@@ -11,7 +11,7 @@ from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.whole import judge_in_memory
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
 from tests.verify.examples.groups import h1_bad, h2_bad
-from tests.verify.examples.transactions import h3_bad
+from tests.verify.examples.producers import h3_bad
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder
 
 ABOUT_CLIENTS_BAD, ABOUT_CLIENTS_NEAR = (

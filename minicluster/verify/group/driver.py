@@ -8,14 +8,16 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any
 
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.verify.group import consumers, groups
 from minicluster.verify.group.consumers import Consumer
-from minicluster.verify.group.coordinator_losses import group_losses
-from minicluster.verify.group.event import BEFORE_ALL, ClientEvent, client_events
+from minicluster.verify.group.coordinator_losses import CoordinatorLosses
+from minicluster.verify.group.event import BEFORE_ALL, ClientEvent, in_response
 from minicluster.verify.group.groups import Group, OffsetSet
+from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
-from minicluster.verify.partition.driver import last_leaders
+from minicluster.verify.partition.driver import ended_partitions, last_leaders, losses
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import TopicNames, topic_names
 from minicluster.verify.rules.rule import rules_in
@@ -23,7 +25,6 @@ from minicluster.verify.rules.rule import rules_in
 MODULES = (groups, consumers)
 _RULES = tuple(rule for module in MODULES for rule in rules_in(module))
 _ASSIGNED, _RECORD, _FETCH = range(3)  # the order of what has one event
-_CLIENT, _RESPONSE, _DELETED = range(3)
 
 
 class Groups:
@@ -31,26 +32,30 @@ class Groups:
 
     def __init__(self, names: TopicNames) -> None:
         self.by_name: dict[str | None, Group] = defaultdict(Group)
+        self.misled: set[str] = set()  # clients that were told what no node said
         self._names = names
         self._of_client: dict[str, Group] = {}
 
-    def on_client(self, row: Row) -> None:
-        """A row of a response to a client; a coordinator may know no topic of the name."""
-        if row["f"] == "own":
-            group = self._of_client[row["client_id"]] = self.by_name[row["group_id"]]
-            group.clients.add(row["client_id"])
-        elif row["f"] in ("commit", "pending"):
-            group, is_own = self.by_name[row["group_id"]], row["connection"] is None
-            group.is_sought |= not is_own
-            if row["f"] == "pending":
-                group.committers.add(row["client_id"])
-                group.producers |= {row["producer_id"]} if is_own else set()
-        elif row["f"] == "end":
-            for group in self.by_name.values():
-                group.on_end_of_transaction(row)
-
     def on_response(self, event: ClientEvent) -> None:
-        """The same, of a topic that is known."""
+        """A client got a response; a coordinator may know no topic of a name that is in it."""
+        if event.misled:
+            self.misled.add(event.client)
+        if event.f == "own":
+            group = self._of_client[event.client] = self.by_name[event.group]
+            group.clients.add(event.client)
+        elif event.f in ("commit", "pending"):
+            group = self.by_name[event.group]
+            group.is_sought |= not event.is_own
+            if event.f == "pending":
+                group.committers.add(event.client)
+                group.producers |= {event.producer[0]} if event.is_own else set()
+        elif event.f == "end":
+            for group in self.by_name.values():
+                group.on_end_of_transaction(event)
+        if event.is_known:
+            self._on_partition(event)
+
+    def _on_partition(self, event: ClientEvent) -> None:
         if event.f == "read":
             group = self._of_client.get(event.client)
             if group is not None and event.is_own and event.received is not None:
@@ -69,24 +74,55 @@ class Groups:
                 group.on_deleted((topic_id, row["part"]), row["seq"])
 
 
-def groups_of(run: TracedRun) -> Groups:
-    """Context: the groups of a run."""
-    folded = Groups(run.context(topic_names))
-    take: tuple[Callable[[Any], None], ...] = (
-        folded.on_client,
-        folded.on_response,
-        folded.on_deleted,
-    )
-    for _, kind, what in _in_order(run):
-        take[kind](what)
+def client_responses(run: TracedRun) -> list[ClientEvent]:
+    """Context: what clients got, in order."""
+    names, clients = run.context(topic_names), run.context(ended_partitions).clients
+    events = []
+    for row in run.rows("client_record"):
+        known = clients.get((row["topic_id"], row["part"]))
+        epoch = row["leader_epoch"] if row["f"] == "read" else None
+        why = None if known is None else known.excuse_of(row["offset"], row["value"], epoch)
+        events.append(ClientEvent(row, names.name_of(row["topic_id"]), why))
+    return sorted(events, key=in_response)
+
+
+def client_events(run: TracedRun) -> list[ClientEvent]:
+    """Context: what clients got about partitions of which some broker had a replica, in order."""
+    return [event for event in run.context(client_responses) if event.is_known]
+
+
+def group_losses(run: TracedRun) -> CoordinatorLosses:
+    """Context: the groups that their coordinators have lost."""
+    folded = CoordinatorLosses()
+    for row in run.rows("partition_event"):
+        if row["topic"] == GROUP_METADATA_TOPIC:
+            folded.on_event(row)
+    created: dict[str, dict[int, int]] = {}  # topic id -> operation -> partitions by then
+    for (topic_id, part), states in run.timeline.partitions.items():
+        if states[0].topic == GROUP_METADATA_TOPIC:
+            operations, operation = created.setdefault(topic_id, {}), states[0].operation
+            operations[operation] = max(part + 1, operations.get(operation, 0))
+    known = run.context(commits)
+    grown = [
+        known.seq_of(operation - 1)
+        for operations in created.values()
+        for operation in sorted(operations)[1:]
+    ]
+    grown_at = min((seq for seq in grown if seq is not None), default=None)
+    numbers = {number for operations in created.values() for number in operations.values()}
+    folded.at_end(run.context(losses), grown_at, numbers)
     return folded
 
 
-def _in_order(run: TracedRun) -> Iterator[tuple[int, int, Any]]:
-    rows = ((row["seq"], _CLIENT, row) for row in run.rows("client_record"))
-    responses = ((event.seq, _RESPONSE, event) for event in run.context(client_events))
-    deleted = ((row["seq"], _DELETED, row) for row in run.rows("group_event"))
-    return merge(rows, responses, deleted, key=itemgetter(0, 1))
+def groups_of(run: TracedRun) -> Groups:
+    """Context: the groups of a run."""
+    folded = Groups(run.context(topic_names))
+    take: tuple[Callable[[Any], None], ...] = folded.on_response, folded.on_deleted
+    responses = ((event.seq, 0, event) for event in run.context(client_responses))
+    deleted = ((row["seq"], 1, row) for row in run.rows("group_event"))
+    for _, kind, what in merge(responses, deleted, key=itemgetter(0, 1)):
+        take[kind](what)
+    return folded
 
 
 def offsets_of_groups(run: TracedRun) -> Iterator[tuple[str | None, Place, list[OffsetSet]]]:
@@ -96,20 +132,12 @@ def offsets_of_groups(run: TracedRun) -> Iterator[tuple[str | None, Place, list[
             yield name, place, sets
 
 
-def misled_clients(run: TracedRun) -> set[str]:
-    """The clients that were told what no node said."""
-    return {row["client_id"] for row in run.rows("client_record") if row["misled"]}
-
-
 def judge_groups(run: TracedRun, judge: Judge) -> None:
     """Judge the groups of a run that has ended, and the consumers."""
-    lost, leaders, misled = (
-        run.context(group_losses),
-        run.context(last_leaders),
-        misled_clients(run),
-    )
-    for group in run.context(groups_of).by_name.values():
-        judge.hear(group.at_end(lost, leaders, misled))
+    lost, leaders = run.context(group_losses), run.context(last_leaders)
+    groups = run.context(groups_of)
+    for group in groups.by_name.values():
+        judge.hear(group.at_end(lost, leaders, groups.misled))
     by_client: dict[str, Consumer] = {}
     for at, kind, event in _of_consumers(run):
         consumer = by_client.setdefault(event.client, Consumer(leaders))

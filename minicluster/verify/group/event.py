@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.verify.histories.traced_run import Row, TracedRun
-from minicluster.verify.partition.driver import ended_partitions
+from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.partition.event import Place
-from minicluster.verify.partition.topic_names import topic_names
 
 BEFORE_ALL = -1
 
@@ -15,28 +13,31 @@ BEFORE_ALL = -1
 class ClientEvent:
     """What a client got in a response about a partition; columns of ``client_record``.
 
-    Shapes:  is_own: of the cluster's own clients, which do not seek. excuse: why nothing is
-             promised of it. producer: id and epoch, of a record, of an offset in a transaction.
+    Shapes:  is_known: of a topic of which some broker had a replica. is_own: of the cluster's own
+             clients, which do not seek. excuse: why nothing is promised of it. producer: id and
+             epoch, of a record, of an offset in a transaction.
     Units:   sent, responded, received: the events of its request, and of the response at the
              broker and at the client.
     """
 
     __slots__ = (
-        "at_ms", "batch_offset", "broker", "client", "excuse", "f", "fetch_offset", "generation",
-        "group", "instance", "is_own", "member", "misled", "offset", "part", "place", "producer",
-        "read_committed", "received", "request", "responded", "sent", "seq", "sequence", "stable",
-        "topic", "value", "visible",
+        "acks", "at_ms", "batch_offset", "broker", "client", "committed", "excuse", "f",
+        "fetch_offset", "generation", "group", "instance", "is_known", "is_own", "member", "misled",
+        "offset", "part", "place", "producer", "read_committed", "received", "request", "responded",
+        "sent", "seq", "sequence", "stable", "topic", "value", "visible",
     )  # fmt: skip
 
-    def __init__(self, row: Row, topic: str, excuse: str | None) -> None:
+    def __init__(self, row: Row, topic: str | None, excuse: str | None) -> None:
         self.seq: int = row["seq"]
         self.at_ms: int = row["vt"]
         self.broker: int = row["broker"]
-        self.topic = topic
+        self.is_known = topic is not None
+        self.topic: str = topic or row["topic"] or ""
         self.part: int = row["part"]
         self.place: Place = (row["topic_id"], row["part"])
         self.f: str = row["f"]
         self.request: int = row["rpc"]
+        self.acks: int | None = row["acks"]
         self.client: str = row["client_id"]
         self.is_own = row["connection"] is None
         self.offset: Any = row["offset"]  # None: of what has none, such as an assignment
@@ -55,26 +56,11 @@ class ClientEvent:
         self.read_committed = row["isolation"] == 1
         self.stable: bool | None = row["stable"]
         self.producer = row["producer_id"], row["producer_epoch"]
+        self.committed: bool | None = row["committed"]
         self.misled = bool(row["misled"])
         self.excuse = excuse
 
 
-def client_events(run: TracedRun) -> list[ClientEvent]:
-    """Context: what clients got about partitions of a run, in order.
-
-    The rows of one response share their event: a partition's fetch comes before its records.
-    """
-    names, clients = run.context(topic_names), run.context(ended_partitions).clients
-    events = []
-    for row in run.rows("client_record"):
-        topic = names.name_of(row["topic_id"])
-        if topic is not None:
-            known = clients.get((row["topic_id"], row["part"]))
-            epoch = row["leader_epoch"] if row["f"] == "read" else None
-            why = None if known is None else known.excuse_of(row["offset"], row["value"], epoch)
-            events.append(ClientEvent(row, topic, why))
-    return sorted(events, key=_in_response)
-
-
-def _in_response(event: ClientEvent) -> tuple[int, bool, int]:
+def in_response(event: ClientEvent) -> tuple[int, bool, int]:
+    """The order of events: of one response a partition's fetch comes before its records."""
     return event.seq, event.f == "read", -1 if event.offset is None else event.offset

@@ -20,7 +20,6 @@ from typing import Any
 from minicluster.values import dataclass
 from minicluster.verify.group.coordinator_losses import CoordinatorLosses
 from minicluster.verify.group.event import ClientEvent
-from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.clients import LastLeader
 from minicluster.verify.partition.event import Place
@@ -86,11 +85,11 @@ class Group:
             if event.f == "pending":
                 self.open[event.producer].append((event.place, offset))
 
-    def on_end_of_transaction(self, row: Row) -> None:
+    def on_end_of_transaction(self, event: ClientEvent) -> None:
         """A producer has ended its transaction; one that is aborted sets nothing."""
-        for place, offset in self.open.pop((row["producer_id"], row["producer_epoch"]), ()):
-            offset.shown = row["seq"]
-            if row["committed"] is False:
+        for place, offset in self.open.pop(event.producer, ()):
+            offset.shown = event.seq
+            if event.committed is False:
                 self.sets[place].remove(offset)
 
     def on_read(self, event: ClientEvent) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from itertools import chain
 
 from minicluster.verify.exchange.exchange import Exchange
-from minicluster.verify.group.driver import offsets_of_groups
-from minicluster.verify.group.event import client_events
+from minicluster.verify.group.driver import client_events, offsets_of_groups
 from minicluster.verify.histories.traced_run import History, TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.driver import ended_partitions
 from minicluster.verify.partition.topic_names import topic_names
+from minicluster.verify.producers.driver import producer_batches
 from minicluster.verify.programs import failures, groups, holders, lag, transactions
 from minicluster.verify.programs.failures import on_processes
 from minicluster.verify.programs.groups import GroupsOfPrograms, NotCommitted, SentCommits
@@ -24,7 +24,6 @@ from minicluster.verify.programs.readings import AskedEnd, Readings, ends_in
 from minicluster.verify.programs.requests import Processes
 from minicluster.verify.programs.transactions import Calm, Transactions
 from minicluster.verify.rules.rule import Rule, rules_in
-from minicluster.verify.transactions import producer_batches
 
 MODULES = (groups, lag, transactions, failures, holders)
 _RULES: tuple[Rule, ...] = tuple(rule for module in MODULES for rule in rules_in(module))

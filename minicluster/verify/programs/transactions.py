@@ -11,9 +11,9 @@ from typing import Any
 from minicluster.values import dataclass
 from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.model import Evidence
+from minicluster.verify.producers.producers import Batch
 from minicluster.verify.programs.requests import Process
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
-from minicluster.verify.transactions import Batch
 
 MARKERS_MS = 30_000
 """How long the markers of a transaction may take after the response that it is ended."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from minicluster.verify import directories, header, memberships, transactions, znodes
+from minicluster.verify import directories, header, memberships, znodes
 from minicluster.verify.exchange import driver as exchange
 from minicluster.verify.group import driver as group
 from minicluster.verify.histories.traced_run import History
 from minicluster.verify.images import driver as images
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition import driver as partition
+from minicluster.verify.producers import driver as producers
 from minicluster.verify.programs import driver as programs
 from minicluster.verify.quorum import driver as quorum
 from minicluster.verify.rules import brokers, partitions, topics
@@ -27,7 +28,7 @@ MODULES = (
     *partition.MODULES,
     *exchange.MODULES,
     *group.MODULES,
-    transactions,
+    *producers.MODULES,
     liveness,
     *programs.MODULES,
     header,
@@ -59,7 +60,7 @@ HISTORIES: tuple[History, ...] = (
     images.HISTORY,
     directories.HISTORY,
     group.HISTORY,
-    transactions.HISTORY,
+    producers.HISTORY,
     waits.HISTORY,
     programs.HISTORY,
     znodes.HISTORY,

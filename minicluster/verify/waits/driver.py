@@ -16,7 +16,7 @@ from minicluster.protocol.uuids import METADATA_TOPIC_ID, format_uuid
 from minicluster.trace import CLIENT_ROWS_MAX
 from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.partitions import REMOVE_TOPIC
-from minicluster.verify.histories.traced_run import History, Row, TracedRun
+from minicluster.verify.histories.traced_run import History, Row, Rows, TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.driver import ended_partitions
 from minicluster.verify.waits.groups import Clients, WaitingGroups
@@ -45,6 +45,7 @@ def waits_of(run: TracedRun, ended_ms: int) -> Waits:
     healed_ms, bounds_ms = run.header.healed_ms, run.header.bounds_ms
     lost_ms = None if healed_ms is None else lost_requests_ended_ms(run, healed_ms, ended_ms)
     from_ms, unjudged = dict[str, int](), dict[str, str]()
+    responses = run.rows("client_record")
     for line in TABLE:
         promise, begins_ms = line.awaited, lost_ms if line.by_lost_requests else healed_ms
         if promise not in bounds_ms or promise is Awaited.SHUT_DOWN:
@@ -55,7 +56,7 @@ def waits_of(run: TracedRun, ended_ms: int) -> Waits:
         from_ms[promise] = begins_ms
         if ended_ms - begins_ms <= bounds_ms[promise]:
             unjudged[promise] = "the run ends before the bound is over"
-        elif promise is Awaited.AT_THE_END and len(run.rows("client_record")) >= CLIENT_ROWS_MAX:
+        elif promise is Awaited.AT_THE_END and len(responses) >= CLIENT_ROWS_MAX:
             unjudged[promise] = f"a run shows {CLIENT_ROWS_MAX:,} rows of its clients and no more"
     waits = Waits(bounds_ms, from_ms, ended_ms, unjudged)
     shutdowns = Shutdowns(waits, run.header.brokers)
@@ -66,7 +67,7 @@ def waits_of(run: TracedRun, ended_ms: int) -> Waits:
     if any(waits.judges(promise) for promise in from_ms):
         _fold_log(run, waits)
         _fold_nodes(run, waits, faults)
-        _fold_requests(run, waits)
+        _fold_requests(run, waits, responses)
         waits.end_all()
     return waits
 
@@ -113,7 +114,7 @@ def _changes(run: TracedRun) -> Rising:
     return changes
 
 
-def _fold_requests(run: TracedRun, waits: Waits) -> None:
+def _fold_requests(run: TracedRun, waits: Waits, rows: Rows) -> None:
     """Give requests their waits, then partitions and groups their events with what requests tell.
 
     Of one event a partition's comes before what timed out of it, and a response to a group first.
@@ -124,7 +125,7 @@ def _fold_requests(run: TracedRun, waits: Waits) -> None:
         clients.on_request(row)
         timed_out += timed_out_in(row)
     responses = sorted(
-        ((row["resp_seq"] or row["seq"], 0, row) for row in run.rows("client_record")),
+        ((row["resp_seq"] or row["seq"], 0, row) for row in rows),
         key=_IN_ORDER,
     )
     members = clients.groups_of(row for _, _, row in responses)

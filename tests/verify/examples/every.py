@@ -11,9 +11,9 @@ from tests.verify.examples.example import Example, examples_in
 
 def home_of(module: str) -> str:
     """The examples of the rules in ``rules/partitions.py`` are in ``examples/partitions.py``; those
-    about programs, which have a folder, in one file as well."""
+    of some folders are in one file."""
     folder, name = module.split(".")[-2:]
-    return f"tests.verify.examples.{'programs' if folder == 'programs' else name}"
+    return f"tests.verify.examples.{folder if folder in ('programs', 'producers') else name}"
 
 
 EXAMPLES: tuple[Example[Any], ...] = tuple(

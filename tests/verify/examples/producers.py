@@ -1,18 +1,18 @@
-"""Examples of the rules in `transactions.py`."""
+"""Examples of the rules in `producers/`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.transactions import (
+from minicluster.verify.producers.producers import (
     a_fenced_producer_writes_nothing,
-    a_transform_writes_each_record_once,
     markers_are_what_the_coordinator_decided,
     no_record_is_seen_at_two_offsets,
     read_committed_leaves_no_committed_record_out,
     read_committed_sees_no_aborted_record,
 )
+from minicluster.verify.producers.transforms import a_transform_writes_each_record_once
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import (
     client,

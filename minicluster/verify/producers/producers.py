@@ -2,11 +2,10 @@
 (KIP-98, KIP-360, KIP-447).
 
 All of it is judged when the run is over: the marker that ends a transaction comes last. Of the logs
-those of the last leaders count. The cluster's own members that transform name, in each value that
-they write, the place of the record that it is of; other clients may write what they like.
+those of the last leaders count.
 
 subject   a producer id: its batches in the logs at the end of the run, the decisions of its
-          coordinator, the records of it that clients read; of what a group transforms, the group
+          coordinator, the records of it that clients read
 keeps     by partition its batches in order, each with the marker that ends its transaction; by the
           name of the topic the markers and decisions; by sequence number where records were seen;
           the epochs that were given out
@@ -15,23 +14,14 @@ keeps     by partition its batches in order, each with the marker that ends its 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.values import dataclass
-from minicluster.verify.group.coordinator_losses import group_losses
-from minicluster.verify.group.driver import groups_of, misled_clients
-from minicluster.verify.group.event import ClientEvent, client_events
-from minicluster.verify.group.groups import Group
-from minicluster.verify.histories.traced_run import History, Row, TracedRun
-from minicluster.verify.judging import Judge
+from minicluster.verify.group.event import ClientEvent
+from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.clients import ALL_REPLICAS
-from minicluster.verify.partition.driver import last_leaders, losses
 from minicluster.verify.partition.event import Place
-from minicluster.verify.partition.topic_names import TopicNames, topic_names
-from minicluster.verify.partition.truth import ALWAYS_LOST
+from minicluster.verify.partition.topic_names import TopicNames
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
 
 COMMIT, ABORT = "commit", "abort"
@@ -134,16 +124,16 @@ class Producer:
         decision.broker = min(decision.broker, broker)
         decision.completed |= bool(row["completed"])
 
-    def on_client(self, row: Row) -> Said:
-        """A response to a client with the id, a row of ``client_record``."""
-        epoch = row["producer_epoch"]
-        if row["f"] == "init" and (not self.given or epoch > self.given[-1][1]):
+    def on_client(self, event: ClientEvent, epoch: int) -> Said:
+        """A response to a client with the id."""
+        if event.f == "init" and (not self.given or epoch > self.given[-1][1]):
             # Every lower epoch is fenced from now on.
-            self.given.append((row["seq"] if row["resp_seq"] is None else row["resp_seq"], epoch))
-        elif row["f"] == "send" and row["acks"] == ALL_REPLICAS:
-            given = [known for event, known in self.given if event < (row["send_seq"] or 0)]
+            at = event.seq if event.responded is None else event.responded
+            self.given.append((at, epoch))
+        elif event.f == "send" and event.acks == ALL_REPLICAS:
+            given = [known for at, known in self.given if at < (event.sent or 0)]
             if given:
-                yield from _and_is_acknowledged_nothing(row["broker"], row["offset"], epoch, given)
+                yield from _and_is_acknowledged_nothing(event, epoch, given)
 
     def on_read(self, event: ClientEvent, epoch: int) -> None:
         """A client sees a record of the producer."""
@@ -173,148 +163,6 @@ class Producer:
         for copies in self.seen.values():
             for read in copies:
                 yield from no_record_is_seen_at_two_offsets(read, copies)
-
-
-class Transform:
-    """What a group that commits its offsets in transactions has written of what it read.
-
-    Shapes:  written: by topic id and value, the batches of committed transactions. read: what it
-             has read, once each.
-    Units:   passed: by partition, the highest offset that it has committed.
-    """
-
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.written: dict[tuple[str, str | None], list[Batch]] = defaultdict(list)
-        self.read: set[tuple[Place, int, int, int | None, str | None]] = set()
-        self.passed = {
-            place: max(known.offset or 0 for known in sets if known.shown is not None)
-            for place, sets in group.sets.items()
-            if any(known.shown is not None for known in sets)
-        }
-
-    def on_read(self, event: ClientEvent) -> Said:
-        """A member reads a record; what is below a committed offset it has passed."""
-        # The value counts: a record may be in the response twice only by an error of its own.
-        record = event.place, event.seq, event.broker, event.offset, event.value
-        if record not in self.read and (event.offset or 0) < self.passed.get(event.place, -1):
-            self.read.add(record)
-            yield from a_transform_leaves_no_record_out(event, self.values)
-
-    def at_end(self, sources: Mapping[str | None, set[str]]) -> Said:
-        """The run has ended; ``sources``: by value the topics that had such a record."""
-        for (_, value), copies in self.written.items():
-            for batch in copies:
-                several = len(sources.get(value, ())) or 1
-                yield from a_transform_writes_each_record_once(batch, len(copies), several)
-
-    @cached_property
-    def values(self) -> set[str | None]:
-        """All that it wrote."""
-        return {value for _, value in self.written}
-
-
-def _transformed(event: ClientEvent) -> str:
-    """The value that a member writes for a record."""
-    return f"{event.topic}-{event.part}@{event.offset} {event.value}"
-
-
-def producers(run: TracedRun) -> Mapping[int, Producer]:
-    """Context: the producers of a run, and what they wrote to the logs of the last leaders."""
-    leaders, lost = run.context(last_leaders), run.context(losses)
-    folded: dict[int, Producer] = defaultdict(Producer)
-    for row in run.rows("log_batch", by="base_offset"):
-        place = row["topic_id"], row["part"]
-        if place in leaders and leaders[place].election.broker == row["broker"]:
-            loss = lost.get(place)
-            batch = Batch(row, None if loss is None else loss.why)
-            folded[batch.producer_id].on_batch(batch)
-    return folded
-
-
-def producer_batches(run: TracedRun) -> Iterator[Batch]:
-    """The batches of producers in the logs of the last leaders."""
-    for producer in run.context(producers).values():
-        for batches in producer.batches.values():
-            yield from batches
-
-
-def judge_producers(run: TracedRun, judge: Judge) -> None:
-    """Judge the producers of a run that has ended, and what groups transform."""
-    folded, names = run.context(producers), run.context(topic_names)
-    for row in run.rows("transaction_decision"):
-        if row["producer_id"] in folded:
-            folded[row["producer_id"]].on_decision(row)
-    for row in run.rows("client_record"):
-        producer_id = row["producer_id"]
-        if producer_id is not None and producer_id >= 0 and row["producer_epoch"] is not None:
-            said = folded[producer_id].on_client(row)
-            judge.hear(said, -1, row["topic"] or "", row["part"], row["seq"])
-    reads = [event for event in run.context(client_events) if event.f == "read"]
-    for read in reads:
-        producer_id, epoch = read.producer
-        if producer_id is not None and producer_id >= 0 and _is_seen(read):
-            folded[producer_id].on_read(read, epoch)
-    for producer in folded.values():
-        judge.hear(producer.at_end(names))
-    _judge_read_committed(run, judge, reads)
-    _judge_transforms(run, judge, reads)
-
-
-def _judge_read_committed(run: TracedRun, judge: Judge, reads: Iterable[ClientEvent]) -> None:
-    data: dict[tuple[Place, int | None], Batch] = {
-        (batch.place, batch.base_offset): batch
-        for batch in producer_batches(run)
-        if batch.transactional and batch.marker is None
-    }
-    for read in reads:
-        if read.read_committed:
-            batch = data.get((read.place, read.batch_offset))
-            judge.hear(read_committed_sees_no_aborted_record(read, batch))
-            judge.hear(read_committed_leaves_no_committed_record_out(read, batch))
-
-
-def _judge_transforms(run: TracedRun, judge: Judge, reads: Iterable[ClientEvent]) -> None:
-    sources: dict[str | None, set[str]] = defaultdict(set)
-    for read in reads:
-        if read.value is not None:
-            sources[_transformed(read)].add(read.place[0])
-    for transform in _transforms(run):
-        judge.hear(transform.at_end(sources))
-        # What a partition has lost may have been written.
-        for read in () if run.context(losses) else reads:
-            if read.is_own and read.client in transform.group.clients and _is_seen(read):
-                judge.hear(transform.on_read(read))
-
-
-def _is_seen(read: ClientEvent) -> bool:
-    """A client takes the record for one that is there, and something is promised of it."""
-    return bool(read.visible) and read.excuse is None
-
-
-def _transforms(run: TracedRun) -> list[Transform]:
-    """The groups that transform, with what they wrote to the logs of the last leaders.
-
-    One of which a client was told what no node said may write a record twice, and one that its
-    coordinator has lost reads again what it has written.
-    """
-    leaders, lost = run.context(last_leaders), run.context(group_losses)
-    misled = misled_clients(run)
-    transforms = [
-        Transform(group)
-        for name, group in run.context(groups_of).by_name.items()
-        if group.producers
-        and misled.isdisjoint(group.clients | group.committers)
-        and not lost.has_lost(name, 0, ALWAYS_LOST)
-    ]
-    for batch in producer_batches(run) if transforms else ():
-        record = leaders[batch.place].log.at(batch.base_offset)
-        is_written = batch.ended_by == COMMIT and batch.marker is None and batch.excuse is None
-        if is_written and record is not None and batch.topic != GROUP_METADATA_TOPIC:
-            for transform in transforms:
-                if batch.producer_id in transform.group.producers:
-                    transform.written[batch.place[0], record[1]].append(batch)
-    return transforms
 
 
 @rule("H3", "read_committed sees no aborted record",
@@ -430,15 +278,13 @@ def a_fenced_producer_writes_nothing(batch: Batch, before: int | None) -> Findin
 
 
 @a_fenced_producer_writes_nothing.also
-def _and_is_acknowledged_nothing(
-    broker: int, offset: int, epoch: int, given: list[int]
-) -> Findings:
+def _and_is_acknowledged_nothing(event: ClientEvent, epoch: int, given: list[int]) -> Findings:
     yield CASE
     if epoch < given[-1]:
         yield broken(
-            f"broker {broker} acknowledged the record at offset {offset}, of an epoch that was "
-            "fenced before it was sent",
-            broker=broker,
+            f"broker {event.broker} acknowledged the record at offset {event.offset}, of an epoch "
+            "that was fenced before it was sent",
+            event,
         )
 
 
@@ -457,59 +303,3 @@ def no_record_is_seen_at_two_offsets(read: ClientEvent, copies: list[ClientEvent
             f"clients saw the record at offset {read.offset} at another offset as well",
             read,
         )
-
-
-@rule("H9", "A transform writes each record once",
-      source="KIP-98, KIP-447; KafkaProducer.sendOffsetsToTransaction",
-      at_end=True, evidence=Evidence.TRACE,
-      tables=("client_record", "group_event", "log_batch", "partition_event", "raft_event",
-              "replica_log"),
-      breaks="A transforming group has written the record of orders-0@0 twice, in two committed "
-      "transactions.",
-      keeps="The first of two transactions is aborted, and what is read behind the "
-      "committed offset is not written yet.")  # fmt: skip
-def a_transform_writes_each_record_once(batch: Batch, copies: int, sources: int) -> Findings:
-    """Each record that a transforming group has passed is in one committed transaction of its
-    members, and no record is in two."""
-    yield CASE
-    # A name may have had several topics, one after the other, each with a record at the place.
-    if copies > sources:
-        yield broken(
-            f"a transforming group wrote the record at offset {batch.base_offset} more than once",
-            batch,
-        )
-
-
-@a_transform_writes_each_record_once.also
-def a_transform_leaves_no_record_out(read: ClientEvent, written: set[str | None]) -> Findings:
-    """A member has read it, and the group has committed an offset behind it."""
-    yield CASE
-    if _transformed(read) not in written:
-        yield broken(
-            f"a transforming group has passed the record at offset {read.offset}, and wrote "
-            "nothing for it",
-            read,
-        )
-
-
-_RULES = (
-    read_committed_sees_no_aborted_record,
-    read_committed_leaves_no_committed_record_out,
-    markers_are_what_the_coordinator_decided,
-    a_fenced_producer_writes_nothing,
-    no_record_is_seen_at_two_offsets,
-    a_transform_writes_each_record_once,
-)
-HISTORY = History(
-    yields=(),
-    reads=(
-        "client_record",
-        "group_event",
-        "log_batch",
-        "partition_event",
-        "replica_log",
-        "transaction_decision",
-    ),
-    fold=judge_producers,
-    rules=_RULES,
-)

@@ -1,0 +1,1 @@
+"""Producers with ids, their transactions, and groups that transform what they read."""
