@@ -18,8 +18,9 @@ def uuid_of(data: bytes) -> UUID:
     return UUID(bytes=data)
 
 
+@lru_cache(maxsize=65_536)
 def format_uuid(value: UUID) -> str:
-    """Kafka's text of a UUID: URL-safe base64 without padding."""
+    """Kafka's text of a UUID: URL-safe base64 without padding; remembered, as by ``uuid_of``."""
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
 
 

@@ -68,7 +68,7 @@ def test_the_log_streams_into_parquet_with_the_columns_of_the_kraft_source(tmp_p
     assert waiting > 20, "a file has a thousand records"
     assert cluster.ingestion_lag == 0
     table = pq.read_table(path)
-    assert table.column_names == [name for name, _ in COLUMNS]
+    assert table.column_names == [name for name, _, _ in COLUMNS]
     offsets = table["offset"].to_pylist()
     assert offsets == list(range(len(offsets)))
     assert "Topic" in table["type"].to_pylist()

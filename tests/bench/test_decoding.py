@@ -41,7 +41,7 @@ def ours(segment: Path, *, with_json: bool) -> float:
     """Processor seconds of one core for every typed column, and for the record's JSON besides."""
     begun = time.process_time()
     batches = [placed.batch for placed in read_segment(segment, whole=True).batches]
-    wanted = [name for name, _ in COLUMNS if with_json or name not in ("data", "key")]
+    wanted = [name for name, _, _ in COLUMNS if with_json or name not in ("data", "key")]
     rows = sum(part.num_rows for part in Rows(wanted).of(batches, file=segment.name))
     assert rows > RECORDS
     return time.process_time() - begun

@@ -135,7 +135,7 @@ def test_a_long_segment_is_split_between_batches(
     for _ in range(40):
         log.op(r.NoOpRecord())
     log.write(tmp_path)
-    names = tuple(name for name, _ in COLUMNS if name in ("offset", "type"))
+    names = tuple(name for name, _, _ in COLUMNS if name in ("offset", "type"))
     reader = datasource.KraftReader(str(tmp_path), names, DEFAULT_LIMITS)
     pieces = reader.partitions()
 
@@ -267,7 +267,7 @@ def test_the_sink_writes_what_the_source_reads(kraft: Any, tmp_path: Path) -> No
     assert len(list((tmp_path / "sink").glob("*.parquet"))) > 1
     sink.close()
 
-    columns = [name for name, _ in COLUMNS if name != "file"]
+    columns = [name for name, _, _ in COLUMNS if name != "file"]
     stored = kraft.read.parquet(str(tmp_path / "sink")).select(columns).orderBy("offset")
     read = load(kraft, log.write(tmp_path / "log")).select(columns).orderBy("offset")
     assert stored.collect() == read.collect()

@@ -13,6 +13,7 @@ import pytest
 from minicluster.cli import run
 from minicluster.errors import UserError
 from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.protocol import records as r
 from minicluster.verify import as_of, sql_rule, views
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.response_errors import response_errors
@@ -21,7 +22,7 @@ from minicluster.verify.shown.frames import Tables, named_views, shown_in
 from minicluster.verify.shown.sql_rules import judge_sql_rules
 from tests.verify.examples.clients import f1_bad
 from tests.verify.examples.controller import c6_near
-from tests.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.log import TOPIC, change, cluster
 from tests.verify.handwritten.run import RunBuilder
 
 pytestmark = pytest.mark.spark
@@ -85,6 +86,26 @@ def test_a_view_that_is_made_here_has_the_rows_that_workers_make(spark: Any) -> 
 
     assert {name: sorted(map(repr, here[name].collect())) for name in names} == of_workers
     assert of_workers["records"] and of_workers["configs"]
+
+
+def test_a_state_and_a_value_last_until_the_next(spark: Any, tmp_path: Path) -> None:
+    log = cluster()
+    shrunk = log.op(change((1, 2))).offset - 1
+    grown = log.op(change((1, 2, 3))).offset - 1
+    config = {"resource_type": 2, "resource_name": "orders", "name": "min.insync.replicas"}
+    of_topic = log.op(r.ConfigRecord(**config, value="3")).offset - 1
+    removed = log.op(r.ConfigRecord(**config, value=None)).offset - 1
+    gone = log.op(r.RemoveTopicRecord(topic_id=TOPIC)).offset - 1
+    path = log.write(tmp_path)
+    frames = named_views(spark, [path], ("partition_states", "configs", "topics"), DEFAULT_LIMITS)
+
+    states = frames["partition_states"].orderBy("from_offset").collect()[-2:]
+    values = frames["configs"].orderBy("offset").collect()
+    (topic,) = frames["topics"].collect()
+
+    assert [(row.from_offset, row.to_offset) for row in states] == [(shrunk, grown), (grown, gone)]
+    assert [(row.offset, row.to_offset) for row in values] == [(of_topic, removed), (removed, gone)]
+    assert (topic.topic, topic.deleted_at, topic.partitions) == ("orders", gone, 1)
 
 
 def test_leaders_and_isrs_as_of_a_moment_in_python_and_in_sql(spark: Any, tmp_path: Path) -> None:

@@ -11,9 +11,7 @@ from __future__ import annotations
 from minicluster.errors import UserError, instead
 from minicluster.values import dataclass
 from minicluster.verify.evidence.response_errors import errors_in_sql
-from minicluster.verify.spark.rows import COLUMNS
-
-Column = tuple[str, str, str]  # name, type, meaning
+from minicluster.verify.spark.rows import COLUMNS, Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,67 +40,17 @@ _PARTITION: tuple[Column, ...] = (
     ("partition", "int", "number of the partition"),
 )
 _SELECT = "select run, offset, timestamp_millis(ms)"
-_OF_RECORDS = tuple(column for column in COLUMNS if column[0] not in ("file", "snapshot_end"))
-_RECORD_MEANINGS = {
-    "offset": "offset in the log; in a snapshot the place in the file",
-    "epoch": "leader epoch of the batch",
-    "batch_base": "first offset of the batch",
-    "timestamp": "when the record was written",
-    "control": "a control record, of the log itself: LeaderChange, KRaftVoters, …",
-    "type": "type of the record, such as PartitionChange",
-    "version": "version in which the record is written",
-    "broker_id": "broker that the record is about",
-    "broker_epoch": "epoch of its registration",
-    "incarnation_id": "id of the process of the broker or controller that registers",
-    "rack": "rack of the broker",
-    "fenced": "the broker is fenced; null in a change: it stays as it was",
-    "in_controlled_shutdown": "the broker shuts down; null in a change: as it was",
-    "log_dirs": "ids of the broker's log directories; null in a change: as they were",
-    "cordoned_log_dirs": "ids of its directories that get no new replicas",
-    "topic_id": "id of the topic",
-    "topic": "name of the topic, where the record has it",
-    "partition_id": "number of the partition",
-    "replicas": "all replicas, in order of preference; null in a change: as they were",
-    "isr": "in-sync replicas; null in a change: as they were",
-    "leader": "broker that leads, -1: none; null in a change: as it was",
-    "leader_recovery_state": "0 RECOVERED, 1 RECOVERING; null in a change: as it was",
-    "leader_epoch": "leader epoch; a change that names a leader raises it by one",
-    "partition_epoch": "partition epoch; each change raises it by one",
-    "adding_replicas": "replicas that a reassignment adds; null in a change: as they were",
-    "removing_replicas": "replicas that it removes; null in a change: as they were",
-    "elr": "eligible leader replicas; null in a change: as they were",
-    "last_known_elr": "last known leader; null in a change: as it was",
-    "directories": "log directory of each replica; null in a change: as they were",
-    "resource_type": "of a config: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group",
-    "resource_name": "of a config: name of the topic, id of the broker, empty for all brokers",
-    "config_name": "name of the config",
-    "config_value": "its value; null: it is removed",
-    "feature_name": "name of the feature, such as metadata.version",
-    "feature_level": "level from here on; 0: it is off",
-    "controller_id": "controller that registers",
-    "quorum_leader": "controller that leads the quorum from here on",
-    "voters": "controllers that vote",
-    "kraft_version": "kraft.version from here on",
-    "producer_id": "first producer id that is still to be given out",
-    "name": "name of a user, an entity or a transaction of the log",
-    "data": "the whole record as JSON",
-    "key": "key of a record of an internal topic, as JSON",
-}
+_OF_RECORDS = [column for column in COLUMNS if column[0] not in ("file", "snapshot_end")]
 _RECORD_COLUMNS: tuple[Column, ...] = (
     *(
-        (name, "timestamp" if name == "timestamp" else kind, _RECORD_MEANINGS[name])
-        for name, kind in _OF_RECORDS
+        (name, "timestamp" if name == "timestamp" else kind, text)
+        for name, kind, text in _OF_RECORDS
     ),
     ("time", "timestamp", "when the record was written, as in the other views"),
 )
+_TIMESTAMP = "timestamp_millis(timestamp)"
 _RECORD_FIELDS = ", ".join(
-    (
-        *(
-            "timestamp_millis(timestamp) as timestamp" if name == "timestamp" else name
-            for name, _ in _OF_RECORDS
-        ),
-        "timestamp_millis(timestamp) as time",
-    )
+    [*(_TIMESTAMP if name == "timestamp" else name for name, _, _ in _OF_RECORDS), _TIMESTAMP]
 )
 _STATE: tuple[Column, ...] = (
     ("leader", "int", "broker that leads; -1: none"),
@@ -166,7 +114,13 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("time", "timestamp", "as `created`"),
         ),
         sql="""select run, topic, topic_id, created_at, timestamp_millis(ms), deleted_at,
-          partitions, timestamp_millis(ms) from minicluster_topic_lives""",
+          partitions, timestamp_millis(ms)
+          from (select run, topic_id, first(topic, true) as topic,
+              min(offset) filter (where kind = 'Topic') as created_at,
+              min(ms) filter (where kind = 'Topic') as ms,
+              max(offset) filter (where kind = 'RemoveTopic') as deleted_at,
+              count(*) filter (where kind = 'Partition') as partitions
+            from minicluster_topic_steps group by run, topic_id)""",
         znodes="""select run, topic, topic_id, created_at, timestamp_millis(ms),
           case when gone_kind = 'Delete' then gone_at end, cast(partitions as bigint),
           timestamp_millis(ms)
@@ -219,7 +173,11 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         ),
         sql="""select run, topic, partition, offset, to_offset, timestamp_millis(ms),
           timestamp_millis(to_ms), leader, leader_epoch, partition_epoch, isr, replicas,
-          timestamp_millis(ms) from minicluster_partition_states where is_state""",
+          timestamp_millis(ms)
+          from (select *, lead(offset) over life as to_offset, lead(ms) over life as to_ms
+            from minicluster_partition_states
+            window life as (partition by run, topic_id, partition order by offset))
+          where is_state""",
         znodes="""select run, topic, part, offset, next_offset, timestamp_millis(ms),
           timestamp_millis(next_ms), leader, cast(leader_epoch as bigint), cast(version as bigint),
           isr, replicas, timestamp_millis(ms)
@@ -368,7 +326,11 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("source", "string", "where that comes from, in Kafka's words"),
         ),
         sql=f"""{_SELECT}, timestamp_millis(to_ms), to_offset, resource_type, resource, config,
-          value, effective, source from minicluster_config_states""",
+          value, effective, source
+          from (select *, lead(offset) over life as to_offset, lead(ms) over life as to_ms
+            from minicluster_config_states
+            window life as (partition by run, resource_type, resource, config order by offset))
+          where source is not null""",
     ),
     ShownView(
         name="under_min_isr",

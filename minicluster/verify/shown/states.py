@@ -4,20 +4,19 @@
 table                  one row for
 =====================  ===========================================================================
 ``broker_states``      each record about a broker
-``partition_states``   each record about a partition, with the offset and time of the next one
-``topic_lives``        each topic id that ever was
-``config_states``      each value of a config, as long as it is in effect
+``partition_states``   each record about a partition
+``topic_steps``        each record that creates or removes a topic, or creates a partition of it
+``config_states``      each value of a config that comes into effect, null where its topic goes
 ``under_min_isr``      each period in which a partition had fewer in-sync replicas than it should
 =====================  ===========================================================================
 
-What a table keeps is bounded: by the brokers, by the partitions (the last row of each,
-or the period that lasts), by the topics that ever were, by the configs that were ever set. ``ms``
-is when the record was written.
+What a table keeps is bounded: by the partitions that are under their min ISR, by the configs that
+were ever set. ``ms`` is when the record was written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
@@ -36,8 +35,7 @@ from minicluster.metadata.image.configs import (
 )
 from minicluster.protocol.records import ConfigRecord
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.histories.cluster import Cluster
-from minicluster.verify.histories.partitions import REMOVE_TOPIC, PartitionState
+from minicluster.verify.histories.partitions import PARTITION, REMOVE_TOPIC, PartitionState
 from minicluster.verify.histories.timeline import (
     CommittedBroker,
     CommittedPartition,
@@ -49,46 +47,28 @@ Row = tuple[Any, ...]
 _INTS, _TEXTS = pa.list_(pa.int32()), pa.list_(pa.string())
 
 
-class Moments:
-    """When the records were written that have not all taken effect, by offset."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, int] = {}
-
-    def add(self, offset: int, ms: int) -> None:
-        """A record has come."""
-        self._of[offset] = ms
-
-    def at(self, offset: int) -> int | None:
-        """When the record at an offset was written; None if no record is known."""
-        return self._of.get(offset)
-
-    def forget(self) -> None:
-        """All records that came have taken effect."""
-        self._of.clear()
-
-
 class ShownStates(CommittedStates):
     """Committed states as the rows of one table.
 
-    Shapes:  schema: without ``run``. static: configs of the run's brokers, by name. rows: those
-             that are complete, for the driver to take.
+    Shapes:  schema: without ``run``. moments: when the records were written that have not all taken
+             effect, by offset. static: configs of the run's brokers, by name. rows: those that are
+             complete, for the driver to take.
     """
 
     schema: ClassVar[pa.Schema]
 
-    def __init__(self, moments: Moments, static: Mapping[str, str]) -> None:
+    def __init__(self, static: Mapping[str, str]) -> None:
         super().__init__()
         self.rows: list[Row] = []
-        self.moments = moments
+        self.moments: dict[int, int] = {}
         self.static = static
 
     @property
     def ms(self) -> int | None:
-        """When the current record was written."""
-        return self.moments.at(self.offset)
+        """When the current record was written; None if no record is known."""
+        return self.moments.get(self.offset)
 
-    def end(self, cluster: Cluster) -> None:
+    def end(self) -> None:
         """The log ends: make the rows of what lasts."""
 
 
@@ -116,28 +96,21 @@ class ShownBrokers(ShownStates):
 
     def take_broker(self, state: CommittedBroker) -> None:
         """A record has changed a broker."""
+        others = {
+            "ms": self.ms,
+            "log_dirs": _texts(state.log_dirs),
+            "metadata_version": state.level,
+        }
         self.rows.append(
-            (
-                state.offset,
-                self.ms,
-                state.kind,
-                state.broker,
-                state.epoch,
-                state.registered,
-                state.was_registered,
-                state.fenced,
-                state.was_fenced,
-                state.in_controlled_shutdown,
-                state.active,
-                state.rack,
-                _texts(state.log_dirs),
-                state.level,
+            tuple(
+                others[name] if name in others else getattr(state, name)
+                for name in self.schema.names
             )
         )
 
 
 class ShownPartitions(ShownStates):
-    """Each partition as of each record about it; a row is complete when the next record comes."""
+    """Each partition as of each record about it."""
 
     schema = pa.schema(
         {
@@ -164,91 +137,56 @@ class ShownPartitions(ShownStates):
             "isr_before": _INTS,
             "leader_before": pa.int32(),
             "unclean": pa.bool_(),
-            "to_offset": pa.int64(),
-            "to_ms": pa.int64(),
         }
     )
-
-    def __init__(self, moments: Moments, static: Mapping[str, str]) -> None:
-        super().__init__(moments, static)
-        self._last: dict[tuple[str, int], Row] = {}
-        self._fields: dict[PartitionState, Row] = {}
 
     def take_partition(self, state: CommittedPartition) -> None:
         """A record has changed a partition."""
-        key, step, ms = (state.topic_id, state.partition), state.step, self.ms
-        if (last := self._last.get(key)) is not None:
-            self.rows.append((*last, state.offset, ms))
-        self._last[key] = (
-            state.topic or None,
-            state.partition,
-            state.topic_id,
-            state.offset,
-            ms,
-            step.kind,
-            step.after.alive,
-            state.leader_epoch,
-            state.partition_epoch,
-            *self._shown(step.after),
-            step.leaves_a_state,
-            step.is_change,
-            step.before.isr,
-            step.before.leader,
-            step.is_unclean,
+        step = state.step
+        *fields, directories = step.after.fields
+        self.rows.append(
+            (
+                state.topic or None,
+                state.partition,
+                state.topic_id,
+                state.offset,
+                self.ms,
+                step.kind,
+                step.after.alive,
+                state.leader_epoch,
+                state.partition_epoch,
+                *fields,
+                None if directories is None else _texts(directories),
+                step.leaves_a_state,
+                step.is_change,
+                step.before.isr,
+                step.before.leader,
+                step.is_unclean,
+            )
         )
-
-    def _shown(self, state: PartitionState) -> Row:
-        """The fields of a state, which many partitions are in."""
-        shown = self._fields.get(state)
-        if shown is None:
-            if len(self._fields) > len(self._last) + 1_000:
-                self._fields.clear()
-            *others, directories = state.fields
-            texts = None if directories is None else _texts(directories)
-            shown = self._fields[state] = (*others, texts)
-        return shown
-
-    def end(self, cluster: Cluster) -> None:
-        """The last rows of the partitions, which are not followed by others."""
-        self.rows += ((*last, None, None) for last in self._last.values())
 
 
 class ShownTopics(ShownStates):
-    """Each topic id that ever was."""
+    """Each record that creates or removes a topic, or creates a partition of it."""
 
     schema = pa.schema(
         {
+            "offset": pa.int64(),
+            "ms": pa.int64(),
+            "kind": pa.string(),
             "topic": pa.string(),
             "topic_id": pa.string(),
-            "created_at": pa.int64(),
-            "ms": pa.int64(),
-            "deleted_at": pa.int64(),
-            "partitions": pa.int64(),
         }
     )
 
-    def __init__(self, moments: Moments, static: Mapping[str, str]) -> None:
-        super().__init__(moments, static)
-        self._created: dict[str, tuple[int, int | None]] = {}
-        self._deleted: dict[str, int] = {}
-
     def take_topic(self, topic: CommittedTopic) -> None:
         """A topic is created or removed."""
-        if topic.kind == "Topic":
-            self._created.setdefault(topic.topic_id, (topic.offset, self.ms))
-        else:
-            self._deleted[topic.topic_id] = topic.offset
+        self.rows.append((self.offset, self.ms, topic.kind, topic.name or None, topic.topic_id))
 
-    def end(self, cluster: Cluster) -> None:
-        """A row for each topic of which there was a record of its own or of a new partition."""
-        for topic in cluster.topics.values():
-            topic_id = format_uuid(topic.topic_id)
-            created_at, ms = self._created.get(topic_id, (None, None))
-            deleted_at = self._deleted.get(topic_id)
-            if created_at is None and deleted_at is None and not topic.partition_records:
-                continue
-            partitions = topic.partition_records
-            self.rows.append((topic.name, topic_id, created_at, ms, deleted_at, partitions))
+    def take_partition(self, state: CommittedPartition) -> None:
+        """A record has changed a partition."""
+        if state.step.kind == PARTITION:
+            self.rows.append((self.offset, self.ms, PARTITION, state.topic or None, state.topic_id))
 
 
 _KINDS = {
@@ -267,14 +205,7 @@ _BEHIND = {  # broker config -> the topic configs that it is behind
 }
 
 
-class _Value(NamedTuple):
-    """A value of a config, since when it is in effect."""
-
-    own: str | None
-    effective: str | None
-    source: str
-    offset: int
-    ms: int | None
+_Value = tuple[str | None, str | None, str]  # of the resource itself, in effect, from where
 
 
 class ShownConfigs(ShownStates):
@@ -288,8 +219,6 @@ class ShownConfigs(ShownStates):
         {
             "offset": pa.int64(),
             "ms": pa.int64(),
-            "to_offset": pa.int64(),
-            "to_ms": pa.int64(),
             "resource_type": pa.string(),
             "resource": pa.string(),
             "config": pa.string(),
@@ -299,8 +228,8 @@ class ShownConfigs(ShownStates):
         }
     )
 
-    def __init__(self, moments: Moments, static: Mapping[str, str]) -> None:
-        super().__init__(moments, static)
+    def __init__(self, static: Mapping[str, str]) -> None:
+        super().__init__(static)
         self._own: dict[tuple[str, str], dict[str, str]] = {}
         self._values: dict[_Key, _Value] = {}
 
@@ -327,19 +256,17 @@ class ShownConfigs(ShownStates):
         if topic.kind == REMOVE_TOPIC and resource in self._own:
             del self._own[resource]
             for key in [key for key in self._values if key[:2] == resource]:
-                self._close(key)
+                del self._values[key]
+                self.rows.append((self.offset, self.ms, *key, None, None, None))
 
     def _put(self, key: _Key) -> None:
         """The value of a config is another one from the current record on, or the same."""
-        own, effective, source = self._now(*key)
-        known = self._values.get(key)
-        if known is not None and known[:3] == (own, effective, source):
-            return
-        if known is not None:
-            self._close(key)
-        self._values[key] = _Value(own, effective, source, self.offset, self.ms)
+        value = self._now(*key)
+        if self._values.get(key) != value:
+            self._values[key] = value
+            self.rows.append((self.offset, self.ms, *key, *value))
 
-    def _now(self, kind: str, resource: str, config: str) -> tuple[str | None, str | None, str]:
+    def _now(self, kind: str, resource: str, config: str) -> _Value:
         own = self._own.get((kind, resource), {})
         cluster = self._own.get(("cluster", CLUSTER_DEFAULT), {})
         value = own.get(config)
@@ -358,18 +285,6 @@ class ShownConfigs(ShownStates):
             return value, effective, source.name
         set_here = ConfigSource.DEFAULT_CONFIG if value is None else _SOURCES.get(kind)
         return value, value, (set_here or ConfigSource.UNKNOWN).name
-
-    def _close(self, key: _Key) -> None:
-        self._add(key, self._values.pop(key), self.offset, self.ms)
-
-    def _add(self, key: _Key, value: _Value, to_offset: int | None, to_ms: int | None) -> None:
-        since = value.offset, value.ms, to_offset, to_ms
-        self.rows.append((*since, *key, value.own, value.effective, value.source))
-
-    def end(self, cluster: Cluster) -> None:
-        """The values that last."""
-        for key, value in self._values.items():
-            self._add(key, value, None, None)
 
 
 _SOURCES = {
@@ -414,8 +329,8 @@ class ShownUnderMinIsr(ShownStates):
         }
     )
 
-    def __init__(self, moments: Moments, static: Mapping[str, str]) -> None:
-        super().__init__(moments, static)
+    def __init__(self, static: Mapping[str, str]) -> None:
+        super().__init__(static)
         self._of_topics: dict[str, int] = {}
         self._of_brokers: dict[str, int] = {}  # CLUSTER_DEFAULT: of all
         self._states: dict[tuple[str, int], tuple[str, PartitionState]] = {}
@@ -479,7 +394,7 @@ class ShownUnderMinIsr(ShownStates):
         seen = low.min_isr, low.isr, low.fewest, low.leader
         self.rows.append((topic or None, key[1], key[0], *since, *seen))
 
-    def end(self, cluster: Cluster) -> None:
+    def end(self) -> None:
         """The periods that last."""
         for key in list(self._low):
             self._close(key, self._states[key][0], None, None)
@@ -488,7 +403,7 @@ class ShownUnderMinIsr(ShownStates):
 STATE_TABLES: Mapping[str, type[ShownStates]] = {
     "broker_states": ShownBrokers,
     "partition_states": ShownPartitions,
-    "topic_lives": ShownTopics,
+    "topic_steps": ShownTopics,
     "config_states": ShownConfigs,
     "under_min_isr": ShownUnderMinIsr,
 }
@@ -500,11 +415,3 @@ def _texts(ids: Iterable[UUID]) -> list[str]:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.strip().isdecimal() else None
-
-
-def columns_of(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.Array]:
-    """Rows as the columns of their table."""
-    rows = tuple(rows)
-    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    for column, field in zip(columns, schema, strict=True):
-        yield pa.array(column, field.type)

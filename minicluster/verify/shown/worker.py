@@ -5,8 +5,8 @@ A log comes as its batches and is folded as they come; a run is read from its fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,14 @@ from minicluster.verify.log_rows import Row as LogRow
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
 from minicluster.verify.shown import operations
-from minicluster.verify.shown.states import STATE_TABLES, Moments, Row, ShownStates, columns_of
-from minicluster.verify.spark.rows import ARROW_TYPES, COLUMNS, Rows
+from minicluster.verify.shown.states import STATE_TABLES, Row, ShownStates
+from minicluster.verify.spark.rows import ARROW_TYPES, Rows
 from minicluster.verify.whole import read_trace
 from minicluster.zookeeper.log.columns import COLUMNS as ZNODE_COLUMNS
 
 RECORDS, SNAPSHOT_RECORDS = "records", "snapshot_records"
 QUORUM_LEADERS, CLIENT_OPERATIONS = "quorum_leaders", "client_operations"
 _ROWS = 2_000  # of one batch that goes back to Spark
-_RECORD_NAMES = [name for name, _ in COLUMNS]
 _FILE = segment_name(0)
 _LEADERS = {"offset": pa.int64(), "ms": pa.int64(), "epoch": pa.int32(), "elected": pa.int32()}
 _ZNODE_TYPES = {
@@ -102,15 +101,15 @@ def show_rows(
     schema = schema_of(table)
     for name, rows in runs:
         try:
-            for columns in _of_run(table, StreamedRun(name, rows, limits), limits):
-                names = pa.array([name] * len(columns[0]), pa.string())
-                yield pa.RecordBatch.from_arrays([names, *columns], schema=schema)
+            for batch in _of_run(table, StreamedRun(name, rows, limits), limits):
+                names = pa.array([name] * batch.num_rows, pa.string())
+                yield pa.RecordBatch.from_arrays([names, *batch.columns], schema=schema)
         except (Rejected, LogError, ProtocolError) as error:
             raise CannotBeShown(f"{name}: {error}") from None
 
 
-def _of_run(table: str, streamed: StreamedRun, limits: ReadLimits) -> Iterator[Sequence[pa.Array]]:
-    """The columns of some rows at a time."""
+def _of_run(table: str, streamed: StreamedRun, limits: ReadLimits) -> Iterator[pa.RecordBatch]:
+    """The rows of a run, without its name, some at a time."""
     if (folder := streamed.folder) is None:
         yield from _of_logs(table, streamed)
         return
@@ -120,17 +119,17 @@ def _of_run(table: str, streamed: StreamedRun, limits: ReadLimits) -> Iterator[S
             yield from _of_trace(table, run)
         elif table in ZNODE_COLUMNS:
             schema = pa.schema(_columns(table))
-            yield pa.RecordBatch.from_pylist(list(run.znode_rows(table)), schema).columns
+            yield pa.RecordBatch.from_pylist(list(run.znode_rows(table)), schema)
         elif table == CLIENT_OPERATIONS:
-            yield from _arrays(_operations(run), operations.SCHEMA)
+            yield from _batches(_operations(run), operations.SCHEMA)
         elif not run.on_zookeeper:
             yield from _of_logs(table, HeldLogs(run))
 
 
-def _of_logs(table: str, logs: Logs) -> Iterator[Sequence[pa.Array]]:
+def _of_logs(table: str, logs: Logs) -> Iterator[pa.RecordBatch]:
     if table == RECORDS:
         batches = (batch for batch, _ in logs.steps() if batch is not None)
-        yield from (part.columns for part in Rows(_RECORD_NAMES).of(batches, file=_FILE))
+        yield from Rows().of(batches, file=_FILE)
     elif table == SNAPSHOT_RECORDS:
         for log in logs.run.nodes:
             for end, _, file in log.snapshots:
@@ -138,13 +137,12 @@ def _of_logs(table: str, logs: Logs) -> Iterator[Sequence[pa.Array]]:
                 read = read_batches(file, content, whole=True, limits=log.files.limits)
                 checked_snapshot(read)
                 batches = (placed.batch for placed in read.batches)
-                rows = Rows(_RECORD_NAMES).of(batches, file=file.name, snapshot_end=end)
-                yield from (part.columns for part in rows)
+                yield from Rows().of(batches, file=file.name, snapshot_end=end)
     elif table == QUORUM_LEADERS:
-        yield from _arrays(_leaders(logs), pa.schema(_LEADERS))
+        yield from _batches(_leaders(logs), pa.schema(_LEADERS))
     elif table in STATE_TABLES:
         states = STATE_TABLES[table]
-        yield from _arrays(_states(states, logs), states.schema)
+        yield from _batches(_states(states, logs), states.schema)
 
 
 def _states(table: type[ShownStates], logs: Logs) -> Iterator[Row]:
@@ -157,22 +155,20 @@ def _states(table: type[ShownStates], logs: Logs) -> Iterator[Row]:
         raise CannotBeShown(f"{run.name}: {_why_unknown(run)}")
     config = {} if run.header is None else run.header.config
     static = {name: _text(value) for name, value in config.items()}
-    moments = Moments()
-    states = table(moments, static)
+    states = table(static)
     fold = LogFold(Judge(run.name, ()), promises_of(run.rules), timeline=states)
     if run.start is not None:
         end = run.start.end_offset
-        moments.add(end - 1, run.start.snapshot.last_contained_log_timestamp)
+        states.moments[end - 1] = run.start.snapshot.last_contained_log_timestamp
         fold.load(run.start.records, end)
     for batch in (batch for batch, _ in logs.steps() if batch is not None):
-        for offset, ms, _, _ in () if batch.is_control else batch.contents():
-            moments.add(offset, ms)
+        states.moments |= () if batch.is_control else {o: ms for o, ms, _, _ in batch.contents()}
         fold.commit(batch)
         if not fold.has_open_records:
-            moments.forget()
+            states.moments.clear()
         yield from states.rows
         states.rows.clear()
-    states.end(fold.committed.cluster)
+    states.end()
     yield from states.rows
 
 
@@ -202,7 +198,7 @@ def _operations(run: Run) -> Iterator[Row]:
     return operations.client_operations(TracedRun(run, tables, timeline, promises))
 
 
-def _of_trace(table: str, run: Run) -> Iterator[Sequence[pa.Array]]:
+def _of_trace(table: str, run: Run) -> Iterator[pa.RecordBatch]:
     """The rows of a table of the trace; one that is damaged has none."""
     written = (run.header and run.header.written) or {}
     as_written = f"trace/{table}.parquet" in written
@@ -211,20 +207,15 @@ def _of_trace(table: str, run: Run) -> Iterator[Sequence[pa.Array]]:
     except (DamagedTable, KeyError):
         return
     for piece in pieces:
-        for batch in piece.to_batches(max_chunksize=_ROWS):
-            yield [batch.column(name) for name in _columns(table)]
+        yield from piece.select(list(_columns(table))).to_batches(max_chunksize=_ROWS)
 
 
-def _arrays(rows: Iterable[Row], schema: pa.Schema) -> Iterator[Sequence[pa.Array]]:
-    """Rows as the columns of their table, some at a time."""
-    some: list[Row] = []
-    for row in rows:
-        some.append(row)
-        if len(some) == _ROWS:
-            yield list(columns_of(some, schema))
-            some.clear()
-    if some:
-        yield list(columns_of(some, schema))
+def _batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    rows = iter(rows)
+    while some := list(islice(rows, _ROWS)):
+        columns = zip(*some, strict=True)
+        arrays = [pa.array(cells, field.type) for cells, field in zip(columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _why_unknown(run: Run) -> str:

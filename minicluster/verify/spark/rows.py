@@ -25,55 +25,79 @@ from minicluster.protocol.uuids import format_uuid
 
 CHUNK_ROWS = 16_384
 
-# Column, SQL type, in the order of the schema.
-COLUMNS: tuple[tuple[str, str], ...] = (
-    ("file", "string"),
-    ("snapshot_end", "bigint"),
-    ("offset", "bigint"),
-    ("epoch", "int"),
-    ("batch_base", "bigint"),
-    ("timestamp", "bigint"),
-    ("control", "boolean"),
-    ("type", "string"),
-    ("version", "int"),
-    ("broker_id", "int"),
-    ("broker_epoch", "bigint"),
-    ("incarnation_id", "string"),
-    ("rack", "string"),
-    ("fenced", "boolean"),
-    ("in_controlled_shutdown", "boolean"),
-    ("log_dirs", "array<string>"),
-    ("cordoned_log_dirs", "array<string>"),
-    ("topic_id", "string"),
-    ("topic", "string"),
-    ("partition_id", "int"),
-    ("replicas", "array<int>"),
-    ("isr", "array<int>"),
-    ("leader", "int"),
-    ("leader_recovery_state", "int"),
-    ("leader_epoch", "int"),
-    ("partition_epoch", "int"),
-    ("adding_replicas", "array<int>"),
-    ("removing_replicas", "array<int>"),
-    ("elr", "array<int>"),
-    ("last_known_elr", "array<int>"),
-    ("directories", "array<string>"),
-    ("resource_type", "int"),
-    ("resource_name", "string"),
-    ("config_name", "string"),
-    ("config_value", "string"),
-    ("feature_name", "string"),
-    ("feature_level", "int"),
-    ("controller_id", "int"),
-    ("quorum_leader", "int"),
-    ("voters", "array<int>"),
-    ("kraft_version", "int"),
-    ("producer_id", "bigint"),
-    ("name", "string"),
-    ("data", "string"),
-    ("key", "string"),
+Column = tuple[str, str, str]  # name, type, meaning
+COLUMNS: tuple[Column, ...] = (
+    ("file", "string", "name of the file: a segment or a checkpoint"),
+    ("snapshot_end", "bigint", "offset at which the checkpoint ends, exclusive"),
+    ("offset", "bigint", "offset in the log; in a snapshot the place in the file"),
+    ("epoch", "int", "leader epoch of the batch"),
+    ("batch_base", "bigint", "first offset of the batch"),
+    ("timestamp", "bigint", "when the record was written"),
+    ("control", "boolean", "a control record, of the log itself: LeaderChange, KRaftVoters, …"),
+    ("type", "string", "type of the record, such as PartitionChange"),
+    ("version", "int", "version in which the record is written"),
+    ("broker_id", "int", "broker that the record is about"),
+    ("broker_epoch", "bigint", "epoch of its registration"),
+    ("incarnation_id", "string", "id of the process of the broker or controller that registers"),
+    ("rack", "string", "rack of the broker"),
+    ("fenced", "boolean", "the broker is fenced; null in a change: it stays as it was"),
+    ("in_controlled_shutdown", "boolean", "the broker shuts down; null in a change: as it was"),
+    (
+        "log_dirs",
+        "array<string>",
+        "ids of the broker's log directories; null in a change: as they were",
+    ),
+    ("cordoned_log_dirs", "array<string>", "ids of its directories that get no new replicas"),
+    ("topic_id", "string", "id of the topic"),
+    ("topic", "string", "name of the topic, where the record has it"),
+    ("partition_id", "int", "number of the partition"),
+    (
+        "replicas",
+        "array<int>",
+        "all replicas, in order of preference; null in a change: as they were",
+    ),
+    ("isr", "array<int>", "in-sync replicas; null in a change: as they were"),
+    ("leader", "int", "broker that leads, -1: none; null in a change: as it was"),
+    ("leader_recovery_state", "int", "0 RECOVERED, 1 RECOVERING; null in a change: as it was"),
+    ("leader_epoch", "int", "leader epoch; a change that names a leader raises it by one"),
+    ("partition_epoch", "int", "partition epoch; each change raises it by one"),
+    (
+        "adding_replicas",
+        "array<int>",
+        "replicas that a reassignment adds; null in a change: as they were",
+    ),
+    ("removing_replicas", "array<int>", "replicas that it removes; null in a change: as they were"),
+    ("elr", "array<int>", "eligible leader replicas; null in a change: as they were"),
+    ("last_known_elr", "array<int>", "last known leader; null in a change: as it was"),
+    (
+        "directories",
+        "array<string>",
+        "log directory of each replica; null in a change: as they were",
+    ),
+    (
+        "resource_type",
+        "int",
+        "of a config: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group",
+    ),
+    (
+        "resource_name",
+        "string",
+        "of a config: name of the topic, id of the broker, empty for all brokers",
+    ),
+    ("config_name", "string", "name of the config"),
+    ("config_value", "string", "its value; null: it is removed"),
+    ("feature_name", "string", "name of the feature, such as metadata.version"),
+    ("feature_level", "int", "level from here on; 0: it is off"),
+    ("controller_id", "int", "controller that registers"),
+    ("quorum_leader", "int", "controller that leads the quorum from here on"),
+    ("voters", "array<int>", "controllers that vote"),
+    ("kraft_version", "int", "kraft.version from here on"),
+    ("producer_id", "bigint", "first producer id that is still to be given out"),
+    ("name", "string", "name of a user, an entity or a transaction of the log"),
+    ("data", "string", "the whole record as JSON"),
+    ("key", "string", "key of a record of an internal topic, as JSON"),
 )
-SQL_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS)
+SQL_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind, _ in COLUMNS)
 
 _ARROW = {
     "string": pa.string(),
@@ -83,25 +107,13 @@ _ARROW = {
     "array<int>": pa.list_(pa.int32()),
     "array<string>": pa.list_(pa.string()),
 }
-ARROW_TYPES = {name: _ARROW[kind] for name, kind in COLUMNS}
+ARROW_TYPES = {name: _ARROW[kind] for name, kind, _ in COLUMNS}
 
 _Take = Callable[[Any], Any]
 
 
-def _text(value: UUID) -> str:
-    text = _TEXTS.get(value)
-    if text is None:
-        if len(_TEXTS) > 100_000:
-            _TEXTS.clear()
-        text = _TEXTS[value] = format_uuid(value)
-    return text
-
-
-_TEXTS: dict[UUID, str] = {}
-
-
 def _texts(values: Sequence[UUID]) -> list[str]:
-    return [_text(value) for value in values]
+    return [format_uuid(value) for value in values]
 
 
 def _flag(value: int) -> bool | None:
@@ -119,7 +131,7 @@ def _voters(voters: Iterable[Any]) -> list[int]:
 
 _BROKER = {"broker_id": ("broker_id", None), "broker_epoch": ("broker_epoch", None)}
 _PARTITION: dict[str, tuple[str, _Take | None]] = {
-    "topic_id": ("topic_id", _text),
+    "topic_id": ("topic_id", format_uuid),
     "partition_id": ("partition_id", None),
     "replicas": ("replicas", None),
     "isr": ("isr", None),
@@ -134,7 +146,7 @@ _PARTITION: dict[str, tuple[str, _Take | None]] = {
 _FIELDS: dict[type, dict[str, tuple[str, _Take | None]]] = {
     r.RegisterBrokerRecord: {
         **_BROKER,
-        "incarnation_id": ("incarnation_id", _text),
+        "incarnation_id": ("incarnation_id", format_uuid),
         "rack": ("rack", None),
         "fenced": ("fenced", None),
         "in_controlled_shutdown": ("in_controlled_shutdown", None),
@@ -153,10 +165,10 @@ _FIELDS: dict[type, dict[str, tuple[str, _Take | None]]] = {
     },
     r.RegisterControllerRecord: {
         "controller_id": ("controller_id", None),
-        "incarnation_id": ("incarnation_id", _text),
+        "incarnation_id": ("incarnation_id", format_uuid),
     },
-    r.TopicRecord: {"topic": ("name", None), "topic_id": ("topic_id", _text)},
-    r.RemoveTopicRecord: {"topic_id": ("topic_id", _text)},
+    r.TopicRecord: {"topic": ("name", None), "topic_id": ("topic_id", format_uuid)},
+    r.RemoveTopicRecord: {"topic_id": ("topic_id", format_uuid)},
     r.PartitionRecord: {
         **_PARTITION,
         "leader": ("leader", None),
@@ -199,7 +211,7 @@ _VARYING = {"offset": 0, "timestamp": 1, "type": 2, "version": 4}  # places in a
 class Rows:
     """Turns batches into Arrow record batches with the columns that are wanted."""
 
-    def __init__(self, wanted: Sequence[str]) -> None:
+    def __init__(self, wanted: Iterable[str] = ARROW_TYPES) -> None:
         self._wanted = tuple(wanted)
         place = {name: index for index, name in enumerate(self._wanted)}
         self._steps = {

@@ -66,10 +66,9 @@ class ParquetSink:
         import pyarrow as pa
         from pyarrow import parquet
 
-        from minicluster.verify.spark.rows import COLUMNS, Rows
+        from minicluster.verify.spark.rows import Rows
 
-        rows = Rows([name for name, _ in COLUMNS])
-        table = pa.Table.from_batches(rows.of(self._waiting, file=segment_name(0)))
+        table = pa.Table.from_batches(Rows().of(self._waiting, file=segment_name(0)))
         final = self.path / f"{self._waiting[0].base_offset:020d}.parquet"
         part = self.path / f".{final.name}.part"  # readers skip hidden files
         parquet.write_table(table, part, compression="zstd")
