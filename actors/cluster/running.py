@@ -146,7 +146,7 @@ class RunningCluster(ClusterRoles):
 
             findings = [*findings_about_clients(self), *checks.judge.end(self.now_ms)]
             if self.programs is not None:
-                from minicluster.verify.accused import beside_the_cluster
+                from minicluster.verify.rules.accused import beside_the_cluster
 
                 findings = beside_the_cluster(findings, findings)
             checks.judged_at_end(findings)

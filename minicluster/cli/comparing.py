@@ -45,8 +45,8 @@ def compare_command(
     Differences in kind come first: a topic, an ISR change or an election that one side alone has.
     Then those in replicas, then those in epochs. Ends with 0 if there is none, else with 1.
     """
-    from minicluster.verify.comparison import Level, as_of, compare, compare_states
     from minicluster.verify.evidence.reading import read_runs
+    from minicluster.verify.reporting.comparison import Level, as_of, compare, compare_states
 
     if right is None and start is None:
         raise UserError("compare: give two logs, or one with --from PLACE")

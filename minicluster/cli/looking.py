@@ -60,8 +60,8 @@ def explain(ids: tuple[str, ...], rules_from: Path | None) -> int:
 
     Of each rule one case is told that breaks it, and one that nearly does.
     """
-    from minicluster.verify.own_rules import load_rules
     from minicluster.verify.rules.every import BY_ID
+    from minicluster.verify.rules.own_rules import load_rules
 
     known = BY_ID
     if rules_from is not None:

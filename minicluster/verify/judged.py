@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from minicluster.errors import UserError
 from minicluster.values import dataclass
-from minicluster.verify.accused import beside_the_cluster
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -24,6 +23,7 @@ from minicluster.verify.reporting.report_data import (
     RuleResult,
     RunSummary,
 )
+from minicluster.verify.rules.accused import beside_the_cluster
 from minicluster.verify.rules.every import BY_ID, ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from minicluster.log.format.limits import ReadLimits
     from minicluster.verify.evidence.source import Source
     from minicluster.verify.judged import Judged
-    from minicluster.verify.own_rules import OwnRules
     from minicluster.verify.reporting.report import Report
+    from minicluster.verify.rules.own_rules import OwnRules
     from minicluster.verify.rules.rule import Rule
     from minicluster.verify.spark.progress import OnProgress
 
@@ -58,7 +58,7 @@ def verify(
     from minicluster.verify.evidence.reading import named_paths
     from minicluster.verify.evidence.source import sources_of
     from minicluster.verify.judged import chosen, report_of
-    from minicluster.verify.own_rules import load_rules
+    from minicluster.verify.rules.own_rules import load_rules
     from minicluster.verify.spark.travel import Fetched
 
     limits = DEFAULT_LIMITS if limits is None else limits

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.verify.comparison import Comparison, Level, compare
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.reporting.comparison import Comparison, Level, compare
 from minicluster.verify.reporting.scale import Clock
 from tests.replayed.replay import (
     SETTINGS,

@@ -10,8 +10,8 @@ import pytest
 from minicluster.actors.play.player import play
 from minicluster.cli import run
 from minicluster.scenario import parse_scenario
-from minicluster.verify.comparison import Comparison, Level, compare
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.reporting.comparison import Comparison, Level, compare
 
 LOGS = Path(__file__).resolve().parents[1] / "data" / "kafka-logs"
 

@@ -14,8 +14,8 @@ from minicluster.errors import UserError
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Verdict
-from minicluster.verify.comparison import compare
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.reporting.comparison import compare
 from tests.verify.damaged_checkpoints import KINDS, Damage, damage
 from tests.verify.in_process import verified
 

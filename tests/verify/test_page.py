@@ -15,6 +15,7 @@ import pytest
 
 from minicluster.actors.play.player import play
 from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.protocol import records as r
 from minicluster.scenario import load_scenario, parse_scenario
 from minicluster.verify import Finding, Report, Verdict, verify
 from minicluster.verify.evidence.operations import operations_of
@@ -27,8 +28,9 @@ from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Clock, Scale
 from minicluster.verify.reporting.sections import DRAWN_PARTITIONS
 from minicluster.verify.reporting.story import story_of
 from minicluster.verify.reporting.subjects import SUBJECTS
+from minicluster.verify.reporting.timeline import timeline
 from minicluster.verify.rules.every import BY_ID
-from tests.verify.handwritten.log import cluster
+from tests.verify.handwritten.log import OTHER_TOPIC, cluster, partition
 from tests.verify.handwritten.run import RunBuilder
 
 NIGHT = parse_scenario(
@@ -273,6 +275,22 @@ def test_the_worst_twenty_partitions_are_drawn_and_one_line_tells_of_the_others(
     assert all("under min ISR for" in small for _, small in others), "the worst come first"
     (left,) = re.findall(r"<summary>(\d+) more partitions not drawn: ([^<]+)</summary>", busy_page)
     assert left[0] == "11" and left[1].endswith("."), left
+
+
+def test_a_partition_is_under_min_isr_by_what_is_in_effect(tmp_path: Path) -> None:
+    """Partition.effectiveMinIsr: at most the replicas, and a leader's own value before all's."""
+    log = cluster().topic(partition((1,), topic_id=OTHER_TOPIC), name="other", topic_id=OTHER_TOPIC)
+    seen = []
+    for broker, value in ("", "3"), ("1", "2"):
+        log.op(
+            r.ConfigRecord(
+                resource_type=4, resource_name=broker, name="min.insync.replicas", value=value
+            )
+        )
+        run = read_run(log.write(tmp_path / value), "log")
+        seen.append({line.name: line.spans[-1].min_isr for line in timeline(run).partitions})
+
+    assert seen == [{"orders-0": 3, "other-0": 1}, {"orders-0": 2, "other-0": 1}]
 
 
 def test_a_valid_run_shows_what_was_done_and_its_timelines_before_its_rules(

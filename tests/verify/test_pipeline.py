@@ -20,8 +20,8 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify.evidence.reading import named_paths, read_run
 from minicluster.verify.judged import Judged
 from minicluster.verify.log_rows import Item
-from minicluster.verify.own_rules import load_rules
 from minicluster.verify.rules.every import RULES
+from minicluster.verify.rules.own_rules import load_rules
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from minicluster.verify.whole import judge_item
 from tests.verify.damage import Damage

@@ -9,7 +9,7 @@ import pytest
 from minicluster.cli import run as run_command
 from minicluster.errors import UserError
 from minicluster.verify import Report, Verdict, verify
-from minicluster.verify.own_rules import load_rules
+from minicluster.verify.rules.own_rules import load_rules
 from minicluster.verify.spark.jvm import SparkUnavailable
 from tests.verify.examples.example import Written
 from tests.verify.handwritten.log import LogBuilder, change, cluster

@@ -8,7 +8,7 @@ are no table of a run: one line, exit code 65.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from pyarrow import parquet
 
 from minicluster.trace import COMMON, INT32_COLUMNS, OPTIONAL_COLUMNS, REQUIRED, TABLES
 from minicluster.verify.evidence.packed_rows import Packed, pack
+from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import NotARun
 
 _INT32_MAX = 2**31 - 1
@@ -99,14 +100,20 @@ def read_table(file: Path, table: str, *, as_written: bool) -> Iterator[pa.Table
         first += read.num_rows
 
 
-def rows_of(file: Path, columns: Sequence[str] | None = None, filters: Any = None) -> list[Any]:
-    """Rows of a table that is small, or of which few are wanted.
+def trace_rows(
+    run: Run, table: str, columns: str | None = None, keep: pc.Expression | None = None
+) -> list[dict[str, Any]]:
+    """Some rows of a table by ``seq``, or all of a small one; none where it is missing or damaged.
 
-    Errors:  OSError, ValueError, KeyError.
+    Shapes:  columns: their names, ``seq`` among them; all where none are given.
     """
-    with file.open("rb") as content:
-        rows: list[Any] = parquet.read_table(content, columns=columns, filters=filters).to_pylist()
-    return rows
+    names = None if columns is None else columns.split()
+    try:
+        with run.trace[table].open("rb") as content:
+            rows = parquet.read_table(content, columns=names, filters=keep).to_pylist()
+    except (OSError, ValueError, KeyError):
+        return []
+    return sorted(rows, key=lambda row: row["seq"])
 
 
 def _pieces_of(file: Path) -> Iterator[pa.Table]:

@@ -8,27 +8,16 @@ from datetime import UTC, datetime
 from minicluster.own_command import command_line
 from minicluster.verify.model import Verdict
 from minicluster.verify.reporting.drawing import LEGEND
-from minicluster.verify.reporting.report_data import WITHOUT_CASES, ReportData, places
+from minicluster.verify.reporting.report_data import WITHOUT_CASES, WORDS, ReportData, places
 from minicluster.verify.reporting.sections import RunPage, broken_rules, done, figures
 from minicluster.verify.reporting.subjects import subjects
 from minicluster.verify.reporting.templating import rendered
 from minicluster.version import VERSION
 
-_WORDS = {
-    Verdict.VALID: "valid",
-    Verdict.INVALID: "invalid",
-    Verdict.UNKNOWN: "unknown",
-    Verdict.NO_CASES: "nothing to check",
-    Verdict.NOT_PROMISED: "not promised",
-    Verdict.NOT_APPLICABLE: "not applicable",
-}
-_TALLIES = {
+_TALLIES = WORDS | {
     Verdict.VALID: "kept",
     Verdict.INVALID: "broken",
-    Verdict.UNKNOWN: "unknown",
     Verdict.NO_CASES: "had nothing to check",
-    Verdict.NOT_PROMISED: "not promised",
-    Verdict.NOT_APPLICABLE: "not applicable",
 }
 _MEANINGS = {
     Verdict.VALID: "Everything that was judged holds.",
@@ -54,7 +43,7 @@ def page(report: ReportData) -> str:
     return rendered(
         "page.html",
         report=report,
-        words=_WORDS,
+        words=WORDS,
         places=places,
         meaning=meaning,
         tallies=[

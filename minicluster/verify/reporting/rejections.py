@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.reporting.trace_rows import trace_rows
+from minicluster.verify.evidence.trace_tables import trace_rows
 
 AGAIN_MS = 10_000  # the same rejection after a longer while is another one
 _ALIKE = ("node", "api", "broker", "topic", "part", "error", "reason")

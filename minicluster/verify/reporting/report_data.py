@@ -22,6 +22,14 @@ from minicluster.verify.rules.rule import Rule
 
 GRAVE = (Verdict.INVALID, Verdict.UNKNOWN)
 WITHOUT_CASES = (Verdict.NO_CASES, Verdict.NOT_PROMISED, Verdict.NOT_APPLICABLE)
+WORDS = {
+    Verdict.VALID: "valid",
+    Verdict.INVALID: "invalid",
+    Verdict.UNKNOWN: "unknown",
+    Verdict.NO_CASES: "nothing to check",
+    Verdict.NOT_PROMISED: "not promised",
+    Verdict.NOT_APPLICABLE: "not applicable",
+}
 SHOWN_FINDINGS = 20
 AROUND = 3
 _NUMBERS = re.compile(r"\d+")

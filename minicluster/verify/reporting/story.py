@@ -12,15 +12,14 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from minicluster.log.control import control_records
-from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.trace import EXIT, is_halt, shown_fault
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
+from minicluster.verify.evidence.trace_tables import trace_rows
+from minicluster.verify.quorum.controller_logs import leader_of
 from minicluster.verify.reporting.programs import Moment, moments_of_programs
 from minicluster.verify.reporting.rejections import Rejection, rejections_of
-from minicluster.verify.reporting.trace_rows import trace_rows
 
 NODES_SHOWN = 6
 OF_LINKS = frozenset({"cut", "delay", "loss", "duplicate", "reorder", "hold"})
@@ -176,12 +175,8 @@ def _leaders(run: Run, story: Story) -> None:
         if row["kind"] == "Epoch":
             story.leaders.append(Leadership(row["ms"], row["broker"], row["epoch"]))
     for batch in run.committed:
-        if not batch.is_control:
-            continue
-        for control in control_records(batch):
-            if isinstance(control.message, LeaderChangeMessage):
-                leader = control.message.leader_id
-                story.leaders.append(Leadership(batch.max_timestamp, leader, batch.leader_epoch))
+        if (leader := leader_of(batch)) is not None:
+            story.leaders.append(Leadership(batch.max_timestamp, leader, batch.leader_epoch))
 
 
 def _requests(story: Story, run: Run) -> None:

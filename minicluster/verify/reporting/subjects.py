@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from minicluster.errors import counted
 from minicluster.values import dataclass
 from minicluster.verify.model import Verdict
-from minicluster.verify.reporting.report_data import RuleResult
+from minicluster.verify.reporting.report_data import WITHOUT_CASES, RuleResult
 from minicluster.verify.rules.every import BY_ID
 
 SUBJECTS: Mapping[str, str] = {
@@ -26,7 +26,6 @@ SUBJECTS: Mapping[str, str] = {
 }
 OWN = "Rules of your own"
 _REPETITION = "X"
-_JUDGED = (Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,12 @@ class Subject:
     @property
     def judged(self) -> tuple[RuleResult, ...]:
         """The rules that had something to judge, or should have had."""
-        return tuple(result for result in self.results if result.verdict in _JUDGED)
+        return tuple(result for result in self.results if result.verdict not in WITHOUT_CASES)
 
     @property
     def without_cases(self) -> tuple[RuleResult, ...]:
         """The rules that had nothing to judge."""
-        return tuple(result for result in self.results if result.verdict not in _JUDGED)
+        return tuple(result for result in self.results if result.verdict in WITHOUT_CASES)
 
     @property
     def cases(self) -> int:

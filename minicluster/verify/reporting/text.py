@@ -21,6 +21,7 @@ from minicluster.verify.reporting.report_data import (
     GRAVE,
     SHOWN_FINDINGS,
     WITHOUT_CASES,
+    WORDS,
     ReportData,
     RuleResult,
     groups,
@@ -32,19 +33,10 @@ SHOWN_PLACES = 6
 UNKNOWN_ROWS_MAX = 12  # more rules than that are one line for each reason
 _WIDTH_MIN = 40
 
-_COLOURS = {
+_COLOURS = dict.fromkeys(WITHOUT_CASES, "dim") | {
     Verdict.VALID: "bold green",
     Verdict.INVALID: "bold red",
     Verdict.UNKNOWN: "bold yellow",
-    Verdict.NO_CASES: "dim",
-    Verdict.NOT_PROMISED: "dim",
-    Verdict.NOT_APPLICABLE: "dim",
-}
-
-_NOTHING_CHECKED = {
-    Verdict.NO_CASES: "nothing to check",
-    Verdict.NOT_PROMISED: "not promised",
-    Verdict.NOT_APPLICABLE: "not applicable",
 }
 
 
@@ -158,7 +150,7 @@ class Printer:
         for result in report.rules:
             if result.verdict in WITHOUT_CASES:
                 for reason in result.reasons:
-                    why = f"{_NOTHING_CHECKED[result.verdict]}: {reason}"
+                    why = f"{WORDS[result.verdict]}: {reason}"
                     ids.setdefault(why, []).append(result.id)
             else:
                 for why, rows in result.exempt.items():

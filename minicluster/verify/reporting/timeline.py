@@ -8,18 +8,18 @@ from typing import TypeVar
 from minicluster.protocol.records import ConfigRecord
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.histories.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
+from minicluster.verify.histories.cluster import TOPIC_RESOURCE
+from minicluster.verify.histories.min_isr import MinIsr
 from minicluster.verify.histories.partitions import PARTITION, RECOVERING, REMOVE_TOPIC
 from minicluster.verify.histories.timeline import (
     CommittedBroker,
     CommittedPartition,
     CommittedStates,
+    CommittedTopic,
 )
 from minicluster.verify.judging import Judge
 from minicluster.verify.log_fold import HeldLogs, LogFold, fold_logs
 from minicluster.verify.promises import promises_of
-
-MIN_ISR = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +88,12 @@ def timeline(run: Run) -> Timeline:
     """A run's committed log, or its log of ZooKeeper, as spans."""
     if run.on_zookeeper:
         return _of_znodes(run)
-    config = {} if run.header is None else run.header.config
     first = run.committed[0].base_offset if run.committed else 0
     end = run.committed[-1].next_offset if run.committed else 1
     if run.start is not None:
         first = run.start.end_offset
         end = max(end, first + 1)
-    spans = _Spans(first, int(config.get(MIN_ISR, 1)))
+    spans = _Spans(first, MinIsr({} if run.header is None else run.header.config))
     fold = LogFold(Judge(run.name, ()), promises_of(run.rules), timeline=spans)
     fold_logs(fold, HeldLogs(run))
     return _complete(first, end, spans.lines, spans.brokers)
@@ -148,13 +147,12 @@ def _of_znodes(run: Run) -> Timeline:
 class _Spans(CommittedStates):
     """Makes spans of the committed states of a log that begins at an offset."""
 
-    def __init__(self, first: int, static_min_isr: int) -> None:
+    def __init__(self, first: int, min_isr: MinIsr) -> None:
         super().__init__()
         self.lines: list[PartitionLine] = []
         self.brokers: dict[int, list[BrokerSpan]] = {}
         self._first = first
-        self._min_isr: dict[str, int] = {"": static_min_isr}  # by topic, "" the default
-        self._static_min_isr = static_min_isr
+        self._min_isr = min_isr
         self._live: dict[tuple[str, int], PartitionLine] = {}
 
     def take_partition(self, state: CommittedPartition) -> None:
@@ -181,7 +179,7 @@ class _Spans(CommittedStates):
                 partition_epoch=state.partition_epoch,
                 recovering=after.recovery == RECOVERING,
                 elr=after.elr,
-                min_isr=self._min_isr_of(line.topic),
+                min_isr=self._min_isr.of(line.topic, after.leader, len(after.replicas)),
             )
         )
 
@@ -197,23 +195,20 @@ class _Spans(CommittedStates):
             start = max(broker.offset, self._first)
             spans.append(BrokerSpan(start=start, state=state, epoch=epoch))
 
+    def take_topic(self, topic: CommittedTopic) -> None:
+        """A topic's config goes with it."""
+        if topic.kind == REMOVE_TOPIC:
+            self._min_isr.on_topic_removed(topic.name)
+
     def on_config(self, record: ConfigRecord) -> None:
-        """Take a topic's min.insync.replicas, or the default of the cluster's brokers."""
-        topic = record.resource_name if record.resource_type == TOPIC_RESOURCE else ""
-        is_default = record.resource_type == BROKER_RESOURCE and not record.resource_name
-        if record.name != MIN_ISR or not (topic or is_default):
+        """Where min.insync.replicas changes for a partition, a span begins."""
+        if not self._min_isr.on_config(record):
             return
-        if record.value is not None:
-            self._min_isr[topic] = int(record.value)
-        elif topic:
-            self._min_isr.pop(topic, None)
-        else:
-            self._min_isr[""] = self._static_min_isr
         for line in self._live.values():
-            last, min_isr = line.spans[-1], self._min_isr_of(line.topic)
-            if last.min_isr != min_isr and topic in ("", line.topic):
+            if record.resource_type == TOPIC_RESOURCE and record.resource_name != line.topic:
+                continue
+            last = line.spans[-1]
+            min_isr = self._min_isr.of(line.topic, last.leader, len(last.replicas))
+            if last.min_isr != min_isr:
                 start = max(self.offset, self._first)
                 line.spans.append(replace(last, start=start, min_isr=min_isr))
-
-    def _min_isr_of(self, topic: str) -> int:
-        return self._min_isr.get(topic, self._min_isr[""])

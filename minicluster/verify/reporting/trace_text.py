@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
+
+import pyarrow.compute as pc
 
 from minicluster.errors import UserError
 from minicluster.values import dataclass
 from minicluster.verify.evidence.response_errors import response_errors
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.evidence.trace_tables import rows_of
+from minicluster.verify.evidence.trace_tables import trace_rows
 from minicluster.verify.reporting.scale import Clock
 
 LINES = 25  # on either side of a place
@@ -98,10 +99,8 @@ def numbered_events(run: Run, numbers: Collection[int]) -> dict[int, Event]:
     """The events of a run that have one of some numbers; those of damaged tables are missing."""
     events: dict[int, Event] = {}
     for table in _TABLES if numbers else ():
-        if table == "rpc" or (path := run.trace.get(table)) is None:
-            continue
-        with suppress(OSError, ValueError, KeyError):
-            rows = rows_of(path, filters=[("seq", "in", list(numbers))])
+        if table != "rpc":
+            rows = trace_rows(run, table, keep=pc.field("seq").isin(list(numbers)))
             events |= {row["seq"]: event_of(table, row) for row in rows}
     return events
 
@@ -112,10 +111,7 @@ def _line(event: Event) -> str:
 
 def _events(run: Run) -> Iterator[Event]:
     for table in _TABLES:
-        path = run.trace.get(table)
-        if path is None:
-            continue
-        for row in rows_of(path):
+        for row in trace_rows(run, table):
             yield _request(row) if table == "rpc" else event_of(table, row)
 
 

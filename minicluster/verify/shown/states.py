@@ -16,7 +16,8 @@ were ever set. ``ms`` is when the record was written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
@@ -30,11 +31,11 @@ from minicluster.metadata.image.configs import (
     CLIENT_METRICS,
     CLUSTER_DEFAULT,
     GROUP,
-    MIN_ISR,
     TOPIC,
 )
 from minicluster.protocol.records import ConfigRecord
 from minicluster.protocol.uuids import format_uuid
+from minicluster.verify.histories.min_isr import MinIsr
 from minicluster.verify.histories.partitions import PARTITION, REMOVE_TOPIC, PartitionState
 from minicluster.verify.histories.timeline import (
     CommittedBroker,
@@ -72,41 +73,63 @@ class ShownStates(CommittedStates):
         """The log ends: make the rows of what lasts."""
 
 
+# Column: its type, and the attribute of a committed state.
+_Columns = Mapping[str, tuple[pa.DataType, str]]
+_OF_BROKERS: _Columns = {
+    "offset": (pa.int64(), "offset"),
+    "kind": (pa.string(), "kind"),
+    "broker": (pa.int32(), "broker"),
+    "epoch": (pa.int64(), "epoch"),
+    "registered": (pa.bool_(), "registered"),
+    "was_registered": (pa.bool_(), "was_registered"),
+    "fenced": (pa.bool_(), "fenced"),
+    "was_fenced": (pa.bool_(), "was_fenced"),
+    "in_controlled_shutdown": (pa.bool_(), "in_controlled_shutdown"),
+    "active": (pa.bool_(), "active"),
+    "rack": (pa.string(), "rack"),
+    "metadata_version": (pa.int32(), "level"),
+}
+_OF_PARTITIONS: _Columns = {
+    "partition": (pa.int32(), "partition"),
+    "topic_id": (pa.string(), "topic_id"),
+    "offset": (pa.int64(), "offset"),
+    "kind": (pa.string(), "step.kind"),
+    "exists": (pa.bool_(), "step.after.alive"),
+    "leader_epoch": (pa.int64(), "leader_epoch"),
+    "partition_epoch": (pa.int64(), "partition_epoch"),
+    "isr": (_INTS, "step.after.isr"),
+    "leader": (pa.int32(), "step.after.leader"),
+    "replicas": (_INTS, "step.after.replicas"),
+    "adding": (_INTS, "step.after.adding"),
+    "removing": (_INTS, "step.after.removing"),
+    "elr": (_INTS, "step.after.elr"),
+    "last_known_elr": (_INTS, "step.after.last_elr"),
+    "leader_recovery_state": (pa.int32(), "step.after.recovery"),
+    "is_state": (pa.bool_(), "step.leaves_a_state"),
+    "is_change": (pa.bool_(), "step.is_change"),
+    "isr_before": (_INTS, "step.before.isr"),
+    "leader_before": (pa.int32(), "step.before.leader"),
+    "unclean": (pa.bool_(), "step.is_unclean"),
+}
+
+
+def _types(columns: _Columns) -> dict[str, pa.DataType]:
+    return {name: type_ for name, (type_, _) in columns.items()}
+
+
+def _values(columns: _Columns) -> Callable[[Any], Row]:
+    return attrgetter(*(attribute for _, attribute in columns.values()))
+
+
 class ShownBrokers(ShownStates):
     """Each broker as of each record about it."""
 
-    schema = pa.schema(
-        {
-            "offset": pa.int64(),
-            "ms": pa.int64(),
-            "kind": pa.string(),
-            "broker": pa.int32(),
-            "epoch": pa.int64(),
-            "registered": pa.bool_(),
-            "was_registered": pa.bool_(),
-            "fenced": pa.bool_(),
-            "was_fenced": pa.bool_(),
-            "in_controlled_shutdown": pa.bool_(),
-            "active": pa.bool_(),
-            "rack": pa.string(),
-            "log_dirs": _TEXTS,
-            "metadata_version": pa.int32(),
-        }
-    )
+    schema = pa.schema({"ms": pa.int64(), "log_dirs": _TEXTS, **_types(_OF_BROKERS)})
+    _values = staticmethod(_values(_OF_BROKERS))
 
     def take_broker(self, state: CommittedBroker) -> None:
         """A record has changed a broker."""
-        others = {
-            "ms": self.ms,
-            "log_dirs": _texts(state.log_dirs),
-            "metadata_version": state.level,
-        }
-        self.rows.append(
-            tuple(
-                others[name] if name in others else getattr(state, name)
-                for name in self.schema.names
-            )
-        )
+        self.rows.append((self.ms, _texts(state.log_dirs), *self._values(state)))
 
 
 class ShownPartitions(ShownStates):
@@ -114,56 +137,19 @@ class ShownPartitions(ShownStates):
 
     schema = pa.schema(
         {
-            "topic": pa.string(),
-            "partition": pa.int32(),
-            "topic_id": pa.string(),
-            "offset": pa.int64(),
             "ms": pa.int64(),
-            "kind": pa.string(),
-            "exists": pa.bool_(),
-            "leader_epoch": pa.int64(),
-            "partition_epoch": pa.int64(),
-            "isr": _INTS,
-            "leader": pa.int32(),
-            "replicas": _INTS,
-            "adding": _INTS,
-            "removing": _INTS,
-            "elr": _INTS,
-            "last_known_elr": _INTS,
-            "leader_recovery_state": pa.int32(),
+            "topic": pa.string(),
             "directories": _TEXTS,
-            "is_state": pa.bool_(),
-            "is_change": pa.bool_(),
-            "isr_before": _INTS,
-            "leader_before": pa.int32(),
-            "unclean": pa.bool_(),
+            **_types(_OF_PARTITIONS),
         }
     )
+    _values = staticmethod(_values(_OF_PARTITIONS))
 
     def take_partition(self, state: CommittedPartition) -> None:
         """A record has changed a partition."""
-        step = state.step
-        *fields, directories = step.after.fields
-        self.rows.append(
-            (
-                state.topic or None,
-                state.partition,
-                state.topic_id,
-                state.offset,
-                self.ms,
-                step.kind,
-                step.after.alive,
-                state.leader_epoch,
-                state.partition_epoch,
-                *fields,
-                None if directories is None else _texts(directories),
-                step.leaves_a_state,
-                step.is_change,
-                step.before.isr,
-                step.before.leader,
-                step.is_unclean,
-            )
-        )
+        ids = state.after.directories
+        directories = None if ids is None else _texts(ids)
+        self.rows.append((self.ms, state.topic or None, directories, *self._values(state)))
 
 
 class ShownTopics(ShownStates):
@@ -307,11 +293,7 @@ class _Low(NamedTuple):
 
 
 class ShownUnderMinIsr(ShownStates):
-    """Each period in which a partition had fewer in-sync replicas than its min.insync.replicas.
-
-    That is its topic's, else its leader's own, else the cluster's, else that of the run's brokers,
-    else Kafka's default; and at most its number of replicas, as Partition.effectiveMinIsr has it.
-    """
+    """Each period in which a partition had fewer in-sync replicas than its min.insync.replicas."""
 
     schema = pa.schema(
         {
@@ -331,32 +313,22 @@ class ShownUnderMinIsr(ShownStates):
 
     def __init__(self, static: Mapping[str, str]) -> None:
         super().__init__(static)
-        self._of_topics: dict[str, int] = {}
-        self._of_brokers: dict[str, int] = {}  # CLUSTER_DEFAULT: of all
+        self._min_isr = MinIsr(static)
         self._states: dict[tuple[str, int], tuple[str, PartitionState]] = {}
         self._low: dict[tuple[str, int], _Low] = {}
-        default = self.static.get(MIN_ISR) or topic_configs().keys[MIN_ISR].default
-        self._default = _number(default) or 1
 
     def on_config(self, record: ConfigRecord) -> None:
         """A config is set or removed."""
-        if record.name != MIN_ISR or record.resource_type not in (TOPIC, BROKER):
+        if not self._min_isr.on_config(record):
             return
-        of_topic = record.resource_type == TOPIC
-        known = self._of_topics if of_topic else self._of_brokers
-        value = _number(record.value)
-        if value is None:
-            known.pop(record.resource_name, None)
-        else:
-            known[record.resource_name] = value
         for key, (topic, state) in self._states.items():
-            if not of_topic or topic == record.resource_name:
+            if record.resource_type == BROKER or topic == record.resource_name:
                 self._look(key, topic, state)
 
     def take_topic(self, topic: CommittedTopic) -> None:
         """The config of a topic is gone with it."""
         if topic.kind == REMOVE_TOPIC:
-            self._of_topics.pop(topic.name, None)
+            self._min_isr.on_topic_removed(topic.name)
 
     def take_partition(self, state: CommittedPartition) -> None:
         """A record has changed a partition."""
@@ -368,7 +340,7 @@ class ShownUnderMinIsr(ShownStates):
             self._close(key, known[0], self.offset, self.ms)
 
     def _look(self, key: tuple[str, int], topic: str, state: PartitionState) -> None:
-        min_isr = self._min_isr(topic, state)
+        min_isr = self._min_isr.of(topic, state.leader, len(state.replicas))
         low, size = self._low.get(key), len(state.isr)
         if size >= min_isr:
             if low is not None:
@@ -378,13 +350,6 @@ class ShownUnderMinIsr(ShownStates):
             self._low[key] = _Low(*since, state.leader, tuple(state.isr), size, min_isr)
         elif size < low.fewest:
             self._low[key] = low._replace(fewest=size)
-
-    def _min_isr(self, topic: str, state: PartitionState) -> int:
-        brokers = self._of_brokers
-        value = self._of_topics.get(topic)
-        if value is None:
-            value = brokers.get(str(state.leader), brokers.get(CLUSTER_DEFAULT, self._default))
-        return min(value, len(state.replicas))
 
     def _close(
         self, key: tuple[str, int], topic: str, to_offset: int | None, to_ms: int | None
@@ -411,7 +376,3 @@ STATE_TABLES: Mapping[str, type[ShownStates]] = {
 
 def _texts(ids: Iterable[UUID]) -> list[str]:
     return [format_uuid(id_) for id_ in ids]
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.strip().isdecimal() else None

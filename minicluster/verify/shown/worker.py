@@ -13,15 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from minicluster.errors import UserError
-from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import checked_snapshot
 from minicluster.log.committed_log import no_start
-from minicluster.log.control import control_records
 from minicluster.log.errors import LogError
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.segment import read_batches, segment_name
 from minicluster.protocol.errors import ProtocolError
-from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.trace import TABLES
 from minicluster.verify.evidence.file_systems import at_hand
 from minicluster.verify.evidence.reading import read_run
@@ -36,6 +33,7 @@ from minicluster.verify.log_rows import Rejected, StreamedRun
 from minicluster.verify.log_rows import Row as LogRow
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
+from minicluster.verify.quorum.controller_logs import leader_of
 from minicluster.verify.shown import operations
 from minicluster.verify.shown.states import STATE_TABLES, Row, ShownStates
 from minicluster.verify.spark.rows import ARROW_TYPES, Rows
@@ -176,18 +174,12 @@ def _leaders(logs: Logs) -> Iterator[Row]:
     """The leaders of the quorum, as the control batches of any controller's log name them."""
     known: set[Row] = set()
     for batch in chain.from_iterable((b for _, b in copies) for _, copies in logs.steps()):
-        leader = _leader(batch)
-        if leader is not None and leader not in known:
-            known.add(leader)
-            yield leader
-
-
-def _leader(batch: RecordBatch) -> Row | None:
-    controls = control_records(batch)
-    first = controls[0].message if controls else None
-    if not isinstance(first, LeaderChangeMessage):
-        return None
-    return batch.base_offset, batch.records[0].timestamp, batch.leader_epoch, first.leader_id
+        if (leader := leader_of(batch)) is None:
+            continue
+        row = batch.base_offset, batch.records[0].timestamp, batch.leader_epoch, leader
+        if row not in known:
+            known.add(row)
+            yield row
 
 
 def _operations(run: Run) -> Iterator[Row]:

@@ -25,7 +25,7 @@ from minicluster.verify.judged import Judged
 from minicluster.verify.judging import Tally
 from minicluster.verify.log_rows import Rejected, StreamedRun
 from minicluster.verify.model import Evidence
-from minicluster.verify.own_rules import OwnRules
+from minicluster.verify.rules.own_rules import OwnRules
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.spark.log_source import by_run
 from minicluster.verify.whole import judge_rows_of
