@@ -97,10 +97,13 @@ class PackedRows:
 
     def _order(self, names: Sequence[str]) -> Sequence[int] | None:
         """The places of the rows in another order; None: it is the table's, as of nearly all."""
-        keys = pa.table({name: pa.array([row[name] for row in self]) for name in names})
+        keys = pa.table({name: pa.array(self._cells(name)) for name in names})
         order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
         places = memoryview(order.to_numpy())  # numbers that are not made before they are used
         return None if all(map(eq, places, count())) else places
+
+    def _cells(self, name: str) -> list[Any]:
+        return [cell for _, packed in self._pieces for cell in _Columns(packed)[name]]
 
 
 class RowsInOrder:
