@@ -1,13 +1,11 @@
-"""Values of messages, built from their declarations: Hypothesis strategies and fixed ones."""
+"""Values of messages, built from their declarations: drawn by chance, and fixed ones."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from functools import cache
+from random import Random
 from typing import Any
-
-from hypothesis import strategies as st
 
 from minicluster.protocol import messages, records
 from minicluster.protocol.messages.kip_texts import kip_497, kip_589, kip_704
@@ -40,73 +38,73 @@ def class_name(cls: type[Message]) -> str:
     return f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}"
 
 
-def _number(bits: int, signed: bool = True) -> st.SearchStrategy[int]:
+Draw = Callable[[Random], Any]
+
+
+def _number(bits: int, *, signed: bool = True) -> Draw:
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    return st.one_of(st.integers(0, min(high, 300)), st.integers(low, high))
+
+    def draw(chance: Random) -> int:
+        small = chance.randint(0, min(high, 300))
+        return chance.choice((small, small, chance.randint(low, high), low, high))
+
+    return draw
 
 
-_TEXT = st.one_of(
-    st.text(st.characters(codec="utf-8"), max_size=12), st.just("x" * 127), st.just("ü" * 90)
-)
-_BYTES = st.one_of(st.binary(max_size=20), st.just(b"\x00" * 130))
+def _text(chance: Random) -> str:
+    short = "".join(chance.choice("aé√𝄞\0\n") for _ in range(chance.randrange(13)))
+    return chance.choice((short, short, "", "x" * 127, "ü" * 90))
 
-PLAIN: dict[str, st.SearchStrategy[Any]] = {
+
+def _bytes(chance: Random) -> bytes:
+    return chance.choice((chance.randbytes(chance.randrange(21)), b"", b"\x00" * 130))
+
+
+def _float(chance: Random) -> float:
+    return chance.choice((0.0, -1.5, chance.uniform(-1e9, 1e9), 5e-324, 1e308))
+
+
+PLAIN: dict[str, Draw] = {
     "int8": _number(8),
     "int16": _number(16),
     "uint16": _number(16, signed=False),
     "int32": _number(32),
     "uint32": _number(32, signed=False),
     "int64": _number(64),
-    "float64": st.floats(allow_nan=False),
-    "boolean": st.booleans(),
-    "uuid": st.integers(0, (1 << 128) - 1).map(lambda n: uuid.UUID(int=n)),
-    "string": _TEXT,
-    "bytes": _BYTES,
-    "records": _BYTES,
+    "float64": _float,
+    "boolean": lambda chance: chance.random() < 0.5,
+    "uuid": lambda chance: uuid.UUID(int=chance.getrandbits(128)),
+    "string": _text,
+    "bytes": _bytes,
+    "records": _bytes,
 }
 
 
-Narrower = Callable[[FieldSpec], "st.SearchStrategy[Any] | None"]
-"""The strategy of a field that should not hold just any value; None: any value will do."""
+Narrower = Callable[[FieldSpec], Draw | None]
+"""How to draw a field that should not hold just any value; None: any value will do."""
 
 
-def field_values(
-    spec: FieldSpec, version: int, narrower: Narrower | None = None
-) -> st.SearchStrategy[Any]:
-    """Values that a field may hold in a version."""
-    one = narrower(spec) if narrower is not None else None
-    if one is None and spec.struct is not None:
-        one = structs(spec.struct, version, narrower)
-    elif one is None:
-        one = PLAIN[spec.element]
-    found = one
-    if spec.type_ == "array":
-        found = st.lists(one, max_size=2).map(tuple)
-    if version in spec.nullable:
-        found = st.one_of(found, st.none())
-    if version in spec.tagged:
-        found = st.one_of(found, st.just(spec.default))
-    return found
+def drawn(
+    cls: type[Struct], version: int, chance: Random, narrower: Narrower = lambda spec: None
+) -> Any:
+    """A structure whose fields of this version hold anything, and the others their default."""
 
+    def value(spec: FieldSpec) -> Any:
+        if version in spec.nullable and chance.random() < 0.3:
+            return None
+        if version in spec.tagged and chance.random() < 0.3:
+            return spec.default
+        if spec.type_ == "array":
+            return tuple(one(spec) for _ in range(chance.randrange(3)))
+        return one(spec)
 
-@cache
-def structs(
-    cls: type[Struct], version: int, narrower: Narrower | None = None
-) -> st.SearchStrategy[Any]:
-    """Structures whose fields of this version hold anything, and the others their default."""
-    fields = {
-        spec.name: field_values(spec, version, narrower)
-        for spec in cls.schema
-        if version in spec.versions
-    }
-    return st.fixed_dictionaries(fields).map(lambda values: cls(**values))  # builds reads hints
+    def one(spec: FieldSpec) -> Any:
+        narrow = narrower(spec)
+        if narrow is None and spec.struct is not None:
+            return drawn(spec.struct, version, chance, narrower)
+        return (narrow or PLAIN[spec.element])(chance)
 
-
-def versioned(cls: type[Message]) -> st.SearchStrategy[tuple[Message, int]]:
-    """A message and a version that can carry it."""
-    return st.sampled_from(cls.valid_versions).flatmap(
-        lambda version: structs(cls, version).map(lambda message: (message, version))
-    )
+    return cls(**{spec.name: value(spec) for spec in cls.schema if version in spec.versions})
 
 
 def filled(kind: type[Struct], version: int) -> Any:
