@@ -72,13 +72,13 @@ def explore(
     """
     from minicluster.actors.play.exploring import ALONE, Play, Surroundings
 
+    numbers: Iterable[int] = ()
+    if seeds is not None:
+        numbers, variation = seeds_of(seeds, open_end=False)
+        if variation:
+            raise UserError(f"--seeds: {seeds!r} is neither a seed nor a range such as 1-200")
     with _children(test, jobs) as children:
         given = children.options
-        numbers: Iterable[int] = range(1, given["seeds"] + 1)
-        if seeds is not None:
-            numbers, variation = seeds_of(seeds, open_end=False)
-            if variation:
-                raise UserError(f"--seeds: {seeds!r} is neither a seed nor a range such as 1-200")
         alone = children.play(Play(seed=ALONE))
         if alone.failure is not None:
             print_line(f"without disturbances it fails already: {alone.failure}")
@@ -97,7 +97,8 @@ def explore(
         children.repeat = [test]
         for option, value in given_words.items():
             children.repeat += [option, value] if value is not None else []
-        return _explored(children, around, list(numbers), shrink=shrink)
+        chosen = list(numbers or range(1, given["seeds"] + 1))
+        return _explored(children, around, chosen, shrink=shrink)
 
 
 def _begin_line(around: Surroundings) -> str:
