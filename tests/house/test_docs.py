@@ -32,9 +32,11 @@ def test_a_page_is_up_to_date(name: str) -> None:
     assert not differing_parts(page, QUICK[name]()), f"docs/{name}: run `make docs`"
 
 
+@pytest.mark.slow
 def test_the_conformance_page_is_up_to_date_and_nothing_differs(
     record_property: Callable[[str, object], None],
 ) -> None:
+    """That nothing differs, the tests of each kind of recording say as well, file by file."""
     measured = conformance.measure()
     record_property("conformance", as_property(measured.lines))
     assert [line for line in measured.lines if line.differ or line.not_built] == []

@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,6 +24,7 @@ from minicluster.scenario.nemesis.apps import (
 )
 from minicluster.scenario.nemesis.draws import World
 from minicluster.scenario.reading import steps_of
+from tests.cli.in_process import Done, command
 from tests.house.sources import ROOT
 
 pytest_plugins = "pytester"
@@ -58,15 +58,11 @@ ORDERS = """
 """
 
 
-def explore(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command, in the folder of the test."""
-    return subprocess.run(
-        [sys.executable, "-m", "minicluster", "explore", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+def explore(*words: str) -> Done:
+    """The command, in the folder of the test; its children find the packages of this checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        return command("explore", *words)
 
 
 def test_disturbances_of_apps_are_steps_of_scenarios_and_end_by_themselves() -> None:
@@ -113,7 +109,7 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
     pytester: pytest.Pytester,
 ) -> None:
     path = pytester.makepyfile(test_orders=ORDERS)
-    explored = explore(pytester.path, "test_orders.py::test_broken", "--seeds", "1-2")
+    explored = explore("test_orders.py::test_broken", "--seeds", "1-2")
     assert explored.returncode == 1, explored.stdout + explored.stderr
     assert "WaitTimeout at test_orders.py:" in explored.stdout
     assert re.search(r"shrunk from \d to 1 in \d+ replays", explored.stdout)
@@ -141,7 +137,7 @@ def test_a_seed_that_ends_its_process_has_failed_and_the_others_are_played(
                 os._exit(5)
         """
     )
-    explored = explore(pytester.path, "test_exits.py::test_it", "--seeds", "1-3")
+    explored = explore("test_exits.py::test_it", "--seeds", "1-3")
     assert explored.returncode == 1, explored.stdout + explored.stderr
     lines = explored.stdout.splitlines()
     assert "seed 2: pytest ended early at exit code 5" in lines
@@ -261,7 +257,7 @@ def test_a_test_that_fails_undisturbed_is_not_explored(pytester: pytest.Pytester
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*the test did not pass without disturbances*"])
 
-    explored = explore(pytester.path, "test_orders.py::test_it")
+    explored = explore("test_orders.py::test_it")
     assert explored.returncode == 1
     assert "without disturbances it fails already: AssertionError" in explored.stdout
 
@@ -270,7 +266,7 @@ def test_a_test_that_fails_undisturbed_is_not_explored(pytester: pytest.Pytester
         (["test_orders.py::test_without_a_cluster"], "does not use the fixture mini_cluster"),
         (["test_orders.py::test_it", "--seeds", "9-"], "has no end"),
     ):
-        explored = explore(pytester.path, *words)
+        explored = explore(*words)
         assert explored.returncode == 64, explored.stderr
         assert problem in explored.stderr
 
@@ -295,7 +291,7 @@ def test_a_seed_that_does_not_repeat_is_told_with_its_first_difference(
             assert number < 2
         """
     )
-    explored = explore(pytester.path, "test_orders.py::test_it", "--seeds", "1-3")
+    explored = explore("test_orders.py::test_it", "--seeds", "1-3")
     assert explored.returncode == 1, explored.stdout + explored.stderr
     assert "it does not repeat: a second play of this seed differs first in" in explored.stdout
     assert "test to" in explored.stdout or "no more requests" in explored.stdout

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.test_serve import FEW, command, serving
+from tests.cli.in_process import command
+from tests.serve.test_serve import FEW, serving
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402

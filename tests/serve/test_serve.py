@@ -18,6 +18,9 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from minicluster.verify import verify
+from tests.cli.in_process import Done, command
+
 LIMIT_S = 90.0
 COMMAND = (sys.executable, "-m", "minicluster")
 FEW = ("--brokers", "1", "--controllers", "1", "--port", "0")
@@ -35,7 +38,7 @@ class Serving:
         found: dict[str, Any] = json.loads((self.folder / "ready.json").read_text())
         return found
 
-    def do(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def do(self, *words: str) -> Done:
         return command("do", "--ready-file", str(self.folder / "ready.json"), *words)
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
@@ -44,10 +47,6 @@ class Serving:
         err = err or ""  # it went into a file
         assert "Traceback" not in err
         return self.process.returncode, out, err
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=LIMIT_S)
 
 
 @contextmanager
@@ -104,8 +103,6 @@ def produce(servers: str, topic: str, values: list[str]) -> list[int]:
 def test_a_client_survives_the_leader_that_a_user_kills(
     tmp_path: Path, runtime: tuple[str, ...]
 ) -> None:
-    from minicluster.verify import verify
-
     topic = ("--topic", "orders:2:3", "--config", "min.insync.replicas=2")
     quick = ("broker.heartbeat.interval.ms=200", "broker.session.timeout.ms=1500")
     configs = [word for config in quick for word in ("--config", config)]

@@ -29,7 +29,7 @@ def test_what_is_left_of_a_seed_shows_the_fault_and_the_repaired_form_survives_i
         with MiniCluster(controllers=1, seed=fault.cluster_seed) as cluster:
             for at, action, arguments in fault.shrunk:
                 cluster.call_later(at, getattr(cluster, action), **arguments)
-            program.plays(cluster, run, within="2m")
+            program.plays(cluster, run, within="90s")
 
     with pytest.raises((AssertionError, WaitTimeout)):
         play(program.faulty)
