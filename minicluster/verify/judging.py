@@ -138,19 +138,10 @@ class Judge:
         partition: int = -1,
         event: int = -1,
         *,
-        earlier: int = -1,
         request: int = -1,
     ) -> None:
-        """Judge a step at its place: in the log, of a partition, by an event of the trace.
-
-        Shapes:  earlier: an event before, of which the step tells as well. request: by its number.
-        """
-        for rule_id, outcome in self._outcomes(step):
-            if isinstance(outcome, Broken):
-                place = offset, topic, partition, event
-                self._add(rule_id, outcome, *place, earlier=earlier, request=request)
-            else:
-                self._tallies[rule_id].count(outcome)
+        """Judge a step at its place: in the log, of a partition, by an event of the trace."""
+        self.hear(self._said(step), offset, topic, partition, event, request=request)
 
     def take_known(self, step: Any, offset: int, topic: str, partition: int) -> None:
         """Judge a step of which many places make equal ones.
@@ -160,10 +151,7 @@ class Judge:
         and only a finding has a place of its own (120 s of the processor for a million records
         become 12).
         """
-        known = self._remembered.get(step)
-        if known is None:
-            known = self._remember(step, self._outcomes(step))
-        self._repeat(known, offset, topic, partition)
+        self.hear_known(self._said, (step,), offset, topic, partition)
 
     def hear_known(
         self, ask: Callable[..., Said], what: tuple[Any, ...], offset: int, topic: str, part: int
@@ -172,27 +160,15 @@ class Judge:
         known = self._remembered.get((ask, what))
         if known is None:
             known = self._remember((ask, what), ask(*what))
-        self._repeat(known, offset, topic, part)
-
-    def _repeat(self, known: Remembered, offset: int, topic: str, partition: int) -> None:
         known.times += 1
         for rule_id, outcome in known.broken:
-            self._add(rule_id, outcome, offset, topic, partition)
+            self._add(rule_id, outcome, offset, topic, part)
 
-    def _outcomes(self, step: Any) -> list[tuple[str, Outcome]]:
-        """What each rule says of a step; one that cannot judge is unknown, and no other."""
-        outcomes: list[tuple[str, Outcome]] = []
+    def _said(self, step: Any) -> Said:
         for rule, function in self._parts.get(type(step), ()):
-            if rule.id in self.crashes:
-                continue
-            for rule_id, outcome in rule.said(function, (step,)):
-                if isinstance(outcome, Crashed):
-                    self.crashed(rule_id, outcome.error)
-                else:
-                    outcomes.append((rule_id, outcome))
-        return outcomes
+            yield from rule.said(function, (step,))
 
-    def _remember(self, key: Any, said: Iterable[tuple[str, Outcome | Crashed]]) -> Remembered:
+    def _remember(self, key: Any, said: Said) -> Remembered:
         """Ask each rule once."""
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._count_again()
@@ -224,7 +200,6 @@ class Judge:
         partition: int,
         event: int = -1,
         *,
-        earlier: int = -1,
         request: int = -1,
     ) -> None:
         finding = Finding(
@@ -236,7 +211,7 @@ class Judge:
             broker=outcome.broker,
             message=outcome.message,
             event=event if outcome.event is None else outcome.event,
-            earlier=max(earlier, outcome.earlier),
+            earlier=outcome.earlier,
             request=request,
         )
         self._tallies[rule_id].findings.append(finding)
