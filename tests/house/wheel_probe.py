@@ -22,7 +22,7 @@ def main() -> None:
     assert "minicluster" in scripts
     plugins = {e.name for e in importlib.metadata.entry_points(group="pytest11")}
     assert "minicluster" in plugins
-    reporting = ("page.css", "templates/page.html", "templates/figure.html")
+    reporting = ("page.css", "templates/page.html")
     for name in ("py.typed", *(f"verify/reporting/{name}" for name in reporting)):
         assert importlib.resources.files("minicluster").joinpath(name).is_file(), name
     with MiniCluster(brokers=3, controllers=1, seed=1) as cluster:

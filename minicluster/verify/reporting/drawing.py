@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from markupsafe import Markup
+
 from minicluster.errors import counted
 from minicluster.verify.model import Finding
+from minicluster.verify.reporting import svg
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Scale
-from minicluster.verify.reporting.shapes import Figure, Group, Label, Path, Rect, Shape, Stroke
 from minicluster.verify.reporting.story import OF_LINKS, Disturbance
 from minicluster.verify.reporting.timeline import PartitionLine, PartitionSpan, Timeline
 
@@ -44,7 +46,7 @@ def drawing(
     scale: Scale,
     disturbances: Sequence[Disturbance],
     small: str,
-) -> Figure:
+) -> svg.Figure:
     """One partition, its brokers' lanes, its epochs and its findings.
 
     Shapes:  marked: findings with the ids by which the page links to them, and their moments;
@@ -53,11 +55,11 @@ def drawing(
     brokers = partition.brokers
     top = TOP_WITH_MARKS if marked else TOP
     height = top + len(brokers) * (LANE + GAP) + BOTTOM
-    parts: list[Shape] = [*bands(scale, disturbances, top, height - BOTTOM)]
+    parts: list[Markup] = [*bands(scale, disturbances, top, height - BOTTOM)]
     spans = partition.spans[-MAX_SPANS:]
     for row, broker in enumerate(brokers):
         y = top + row * (LANE + GAP)
-        parts.append(Label(name="name", x=LEFT - 8, y=y + 14, text=f"broker {broker}"))
+        parts.append(svg.label(name="name", x=LEFT - 8, y=y + 14, text=f"broker {broker}"))
         for span in spans:
             parts += _cell(scale, y, broker, span)
         parts += _shades(scale, y, broker, line, partition)
@@ -69,25 +71,25 @@ def drawing(
         x = scale.at(moment)
         parts.append(_mark(scale, base, anchor, moment, finding, is_labelled=x > room))
         room = max(room, x + 10 + 8 * len(finding.rule)) if x > room else room
-    return Figure(
+    return svg.Figure(
         title=partition.name,
         small=small,
         label=f"history of {partition.name}",
         width=WIDTH,
         height=height,
-        shapes=tuple(parts),
+        shapes=svg.joined(parts),
     )
 
 
 def _rect(
     scale: Scale, start: int, end: int, y: float, height: float, name: str, title: str = ""
-) -> Rect:
+) -> Markup:
     x = scale.of(start)
     width = max(0.8, scale.of(end) - x)
-    return Rect(name=name, x=x, y=y, width=width, height=height, title=title)
+    return svg.rect(name=name, x=x, y=y, width=width, height=height, title=title)
 
 
-def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan) -> Iterator[Shape]:
+def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan) -> Iterator[Markup]:
     if broker not in span.replicas:
         kind, what = "none", "no replica"
     elif broker == span.leader:
@@ -111,7 +113,7 @@ def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan) -> Iterator[
 
 def _shades(
     scale: Scale, y: float, broker: int, line: Timeline, partition: PartitionLine
-) -> Iterator[Shape]:
+) -> Iterator[Markup]:
     """Where the broker was not active, within the partition's life."""
     for span in line.brokers.get(broker, []):
         start = max(span.start, partition.spans[0].start)
@@ -124,48 +126,48 @@ def _shades(
         yield _rect(scale, start, end, y, height, name, title)
 
 
-def _epochs(scale: Scale, y: float, spans: Sequence[PartitionSpan]) -> Iterator[Shape]:
+def _epochs(scale: Scale, y: float, spans: Sequence[PartitionSpan]) -> Iterator[Markup]:
     """Ticks for partition epochs, numbers where the leader epoch moves and there is room."""
-    yield Label(name="name", x=LEFT - 8, y=y + 14, text="epochs")
+    yield svg.label(name="name", x=LEFT - 8, y=y + 14, text="epochs")
     last_epoch, room = None, -1.0
     for span in spans:
         x = scale.of(span.start)
         if span.leader_epoch != last_epoch:
-            yield Stroke(name="epoch", x1=x, x2=x, y1=y + 1, y2=y + 9)
+            yield svg.stroke(name="epoch", x1=x, x2=x, y1=y + 1, y2=y + 9)
             if x > room:
-                yield Label(name="epoch", x=x + 2, y=y + 14, text=str(span.leader_epoch))
+                yield svg.label(name="epoch", x=x + 2, y=y + 14, text=str(span.leader_epoch))
                 room = x + 10 + 7 * len(str(span.leader_epoch))
             last_epoch = span.leader_epoch
         else:
             title = f"partition epoch {span.partition_epoch}"
-            yield Stroke(name="tick", x1=x, x2=x, y1=y + 1, y2=y + 5, title=title)
+            yield svg.stroke(name="tick", x1=x, x2=x, y1=y + 1, y2=y + 5, title=title)
 
 
-def axis(scale: Scale, y: float) -> Iterator[Shape]:
+def axis(scale: Scale, y: float) -> Iterator[Markup]:
     """The moments below a figure, and where idle time is shortened."""
-    yield Stroke(name="axis", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
+    yield svg.stroke(name="axis", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
     for x, text in scale.ticks():
-        yield Stroke(name="axis", x1=x, x2=x, y1=y, y2=y + 3)
-        yield Label(name="axis", x=x, y=y + 14, text=text)
+        yield svg.stroke(name="axis", x1=x, x2=x, y1=y, y2=y + 3)
+        yield svg.label(name="axis", x=x, y=y + 14, text=text)
     for start, end in scale.breaks:
         x = (scale.at(start) + scale.at(end)) / 2
         idle = (
             f"{(end - start) / 1000:g}s" if scale.clock.is_timed else counted(end - start, "offset")
         )
-        cut = Path(d=f"M{x - 3:.1f} {y + 4} l3 -8 M{x:.1f} {y + 4} l3 -8")
+        cut = svg.path(f"M{x - 3:.1f} {y + 4} l3 -8 M{x:.1f} {y + 4} l3 -8")
         title = f"{idle} in which nothing changed, shortened"
-        yield Group(name="break", title=title, shapes=(cut,))
+        yield svg.group(name="break", title=title, shapes=(cut,))
 
 
 def bands(
     scale: Scale, disturbances: Sequence[Disturbance], top: float, bottom: float
-) -> Iterator[Shape]:
+) -> Iterator[Markup]:
     """The disturbances, behind the lanes of a figure."""
     for disturbance in disturbances[:BANDS_MAX]:
         end_ms = scale.end_ms if disturbance.end_ms is None else disturbance.end_ms
         x = scale.at(disturbance.start_ms)
         until = "the end" if disturbance.end_ms is None else scale.clock.text(disturbance.end_ms)
-        yield Rect(
+        yield svg.rect(
             name=f"band {'net' if disturbance.action in OF_LINKS else 'act'}",
             x=x,
             y=top - 4,
@@ -177,16 +179,16 @@ def bands(
 
 def _mark(
     scale: Scale, base: float, anchor: str, moment: int, finding: Finding, *, is_labelled: bool
-) -> Group:
+) -> Markup:
     x = scale.at(moment)
-    label = Label(x=min(x + 8, WIDTH - 30), y=TOP_WITH_MARKS - 9, text=finding.rule)
-    return Group(
+    label = svg.label(x=min(x + 8, WIDTH - 30), y=TOP_WITH_MARKS - 9, text=finding.rule)
+    return svg.group(
         name="mark",
         title=f"{finding.rule}, {scale.clock.text(moment)}: {finding.message}",
         href=anchor,
         shapes=(
-            Stroke(x1=x, x2=x, y1=TOP_WITH_MARKS - 8, y2=base),
-            Path(d=f"M{x - 5:.1f} {TOP_WITH_MARKS - 16} h10 l-5 8 z"),
+            svg.stroke(x1=x, x2=x, y1=TOP_WITH_MARKS - 8, y2=base),
+            svg.path(f"M{x - 5:.1f} {TOP_WITH_MARKS - 16} h10 l-5 8 z"),
             *([label] if is_labelled else []),
         ),
     )

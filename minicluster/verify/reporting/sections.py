@@ -20,8 +20,8 @@ from minicluster.verify.reporting.happenings import Happening, happenings
 from minicluster.verify.reporting.lanes import cluster_figure
 from minicluster.verify.reporting.report_data import ReportData, RuleResult, groups
 from minicluster.verify.reporting.scale import Clock, Scale
-from minicluster.verify.reporting.shapes import Figure
 from minicluster.verify.reporting.story import Step, Story, listed_nodes
+from minicluster.verify.reporting.svg import Figure
 from minicluster.verify.reporting.timeline import PartitionLine, Timeline, timeline
 
 DRAWN_PARTITIONS = 20
