@@ -71,19 +71,6 @@ def register(spark: SparkSession) -> None:
 _LOOKED_AT_BYTES = 1024 * 1024  # of a file, for whether it is a log
 
 
-@dataclass(frozen=True)
-class Piece(InputPartition):
-    """Some bytes of one file, from one batch boundary to another."""
-
-    path: str
-    shown: str
-    start: int
-    end: int
-    snapshot_end: int | None
-    whole: bool  # a torn tail would be damage, not the end of the log
-    origin: str | None = None  # the URI of the file, where it is on another file system
-
-
 @dataclass
 class Wanted:
     """Offsets and types that the pushed filters leave."""
@@ -123,6 +110,23 @@ class Wanted:
             return None
         first, last, types = self.first, self.last, self.types
         return lambda offset, name: first <= offset <= last and (types is None or name in types)
+
+
+@dataclass(frozen=True)
+class Piece(InputPartition):
+    """Some bytes of one file, from one batch boundary to another.
+
+    Shapes:  file: its name in the rows. wanted: which rows of it.
+    """
+
+    path: str
+    file: str
+    wanted: Wanted
+    start: int
+    end: int
+    snapshot_end: int | None
+    whole: bool  # a torn tail would be damage, not the end of the log
+    origin: str | None = None  # the URI of the file, where it is on another file system
 
 
 class KraftDataSource(DataSource):
@@ -248,23 +252,17 @@ class KraftReader(DataSourceReader):
             for path in files.checkpoints:
                 end = (parse_checkpoint_name(path.name) or (0, 0))[0]
                 size = path.stat().st_size
-                pieces.append(Piece(str(path), _shown(path, located.path), 0, size, end, True))
-            wanted = self._wanted
-            for path, start, stop, whole in _parts(files.segments, wanted.first, wanted.last):
-                shown = _shown(path, located.path)
-                pieces.append(Piece(str(path), shown, start, stop, None, whole))
+                file = _shown(path, located.path)
+                pieces.append(Piece(str(path), file, self._wanted, 0, size, end, True))
+            for path, start, stop, whole in _parts(files.segments, self._wanted):
+                file = _shown(path, located.path)
+                pieces.append(Piece(str(path), file, self._wanted, start, stop, None, whole))
         return pieces
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Decode one piece into Arrow batches."""
         assert isinstance(partition, Piece)
-        yield from Rows(self._columns).of(
-            batches_of(partition, self._limits),
-            file=partition.shown,
-            snapshot_end=partition.snapshot_end,
-            keep=self._wanted.keeper(),
-            types=record_types_of(Path(partition.path)),
-        )
+        yield from _rows_of(partition, self._columns, self._limits)
 
 
 class KraftStream(DataSourceStreamReader):
@@ -296,26 +294,20 @@ class KraftStream(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Piece]:
         """One piece per segment with offsets between the two positions."""
-        first, last = start["offset"], end["offset"] - 1
-        if (begins := self._first()) > first:
-            what = f"offsets {first} to {begins - 1} are deleted, and the stream has not read them"
+        wanted = Wanted(start["offset"], end["offset"] - 1)
+        if (begins := self._first()) > wanted.first:
+            offsets = f"offsets {wanted.first} to {begins - 1}"
+            what = f"{offsets} are deleted, and the stream has not read them"
             raise LogError(f"{self._path}: {what}; begin a new stream from a snapshot")
         return [
-            Piece(str(path), f"{first}:{last}:{path.name}", begin, stop, None, whole)
-            for path, begin, stop, whole in _parts(self._segments(), first, last)
+            Piece(str(path), path.name, wanted, begin, stop, None, whole)
+            for path, begin, stop, whole in _parts(self._segments(), wanted)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Decode one piece into Arrow batches."""
         assert isinstance(partition, Piece)
-        first, last, shown = partition.shown.split(":", 2)
-        wanted = Wanted(first=int(first), last=int(last))
-        yield from Rows(self._columns).of(
-            batches_of(partition, self._limits),
-            file=shown,
-            keep=wanted.keeper(),
-            types=record_types_of(Path(partition.path)),
-        )
+        yield from _rows_of(partition, self._columns, self._limits)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to remember: the log keeps what it has."""
@@ -355,16 +347,24 @@ def batches_of(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
         yield placed.batch
 
 
-def _parts(
-    segments: Sequence[Path], first: int, last: int
-) -> Iterator[tuple[Path, int, int, bool]]:
-    """The byte ranges of a log that hold offsets between two, both included.
+def _rows_of(piece: Piece, columns: Sequence[str], limits: ReadLimits) -> Iterator[pa.RecordBatch]:
+    return Rows(columns).of(
+        batches_of(piece, limits),
+        file=piece.file,
+        snapshot_end=piece.snapshot_end,
+        keep=piece.wanted.keeper(),
+        types=record_types_of(Path(piece.path)),
+    )
+
+
+def _parts(segments: Sequence[Path], wanted: Wanted) -> Iterator[tuple[Path, int, int, bool]]:
+    """The byte ranges of a log that hold wanted offsets.
 
     Shapes:  -> segment, start, end, and whether it is whole: only a log's end may be torn.
     """
     for path in segments:
         size = path.stat().st_size  # before the ranges are read, since the log may grow
-        for start, end in byte_ranges(path, first, last):
+        for start, end in byte_ranges(path, wanted.first, wanted.last):
             yield path, start, end, path != segments[-1] or end < size
 
 
