@@ -22,10 +22,10 @@ from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.reporting.causes import Chains
+from minicluster.verify.reporting.page import DRAWN_PARTITIONS
 from minicluster.verify.reporting.rejections import rejections_of
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Clock, Scale
-from minicluster.verify.reporting.sections import DRAWN_PARTITIONS
 from minicluster.verify.reporting.story import story_of
 from minicluster.verify.reporting.subjects import SUBJECTS
 from minicluster.verify.reporting.timeline import timeline
