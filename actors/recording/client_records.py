@@ -1,20 +1,20 @@
 """The trace rows of what Kafka's clients were returned (``client_record``), response by response.
 
 They are made as the response leaves: from the response itself, and from what was taken of a
-Produce as it was sent (``sent_batches``). The live rules take one row for each batch, without its
-values, where the trace has as many rows as it keeps.
+Produce as it was sent (``sent_batches``). The live rules take one row for each batch that is read,
+without its values, where the trace has as many rows as it keeps; no row of a Produce.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 from uuid import UUID
 
 from minicluster.actors.recording.group_records import Row, group_rows, record_row
 from minicluster.actors.recording.rpc_rows import RpcRow
-from minicluster.actors.recording.sent_batches import Sent, SentBatch
+from minicluster.actors.recording.sent_batches import Sent
 from minicluster.actors.recording.values import value_text
 from minicluster.clients.reader import visible_batches
 from minicluster.log.batch import RecordBatch
@@ -32,13 +32,14 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid
 from minicluster.replica.requests import fetch
 
-JUDGED_AT_THE_END = frozenset({OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest})
+JUDGED_AT_THE_END = frozenset(
+    {OffsetCommitRequest, OffsetFetchRequest, ProduceRequest, TxnOffsetCommitRequest}
+)
 """Requests whose rows no live rule takes."""
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
 Entry = tuple[int, str | None, RecordBatch]  # offset, value, batch
 Entries = Callable[[Any], Iterator[Entry]]
-SentEntries = Callable[[Iterable[SentBatch]], Iterator[tuple[int, str | None, SentBatch]]]
 
 
 def client_rows(
@@ -55,12 +56,12 @@ def client_rows(
     topics may have the name as well.
 
     Shapes:  sent: by a Produce. response: with its records. topic_ids: by name, as its broker had
-             them. of_batches: of each batch its last record alone, without the value, so that
-             nothing is decompressed. Without ``received_seq``, which is not known yet.
+             them. of_batches: of each batch that was read its last record alone, without the value,
+             so that nothing is decompressed. Without ``received_seq``, which is not known yet.
     """
     request = of.request
     if isinstance(request, ProduceRequest):
-        rows = _sent(request, sent, response, _last_of_each if of_batches else _of_each)
+        rows = _sent(request, sent, response)
     elif isinstance(request, FetchRequest):
         rows = _fetched(request, response, _last_records if of_batches else _records)
     elif isinstance(request, ListOffsetsRequest):
@@ -89,38 +90,22 @@ def _completed(
         yield row
 
 
-def _sent(
-    request: ProduceRequest, sent: Sent, response: Any, entries: SentEntries
-) -> Iterator[Row]:
+def _sent(request: ProduceRequest, sent: Sent, response: Any) -> Iterator[Row]:
     """Records that were acknowledged; the offset of a duplicate may be unknown (-1)."""
     for topic in response.responses:
         for partition in topic.partition_responses:
-            place = topic.name, topic.topic_id, partition.index
-            if partition.error_code != ErrorCode.NONE or partition.base_offset < 0:
+            place, offset = (topic.name, topic.topic_id, partition.index), partition.base_offset
+            if partition.error_code != ErrorCode.NONE or offset < 0:
                 continue
-            for index, value, batch in entries(sent.get(place, ())):
-                yield record_row("send", *place, partition.base_offset + index, value) | {
+            for batch in sent.get(place, ()):
+                of_batch = record_row("send", *place, None, None) | {
                     "acks": request.acks,
                     "producer_id": batch.producer_id,
                     "producer_epoch": batch.producer_epoch,
                 }
-
-
-def _of_each(batches: Iterable[SentBatch]) -> Iterator[tuple[int, str | None, SentBatch]]:
-    """Every record that was sent, with its index in the request."""
-    index = 0
-    for batch in batches:
-        for value in batch.values or ():
-            yield index, value, batch
-            index += 1
-
-
-def _last_of_each(batches: Iterable[SentBatch]) -> Iterator[tuple[int, str | None, SentBatch]]:
-    """The last record of each batch that was sent."""
-    index = -1
-    for batch in batches:
-        index += batch.count
-        yield index, None, batch
+                for value in batch.values:
+                    yield {**of_batch, "offset": offset, "value": value}
+                    offset += 1
 
 
 def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator[Row]:

@@ -217,8 +217,9 @@ class Recorder:
         body = row.request
         try:
             row.request = without_records(body)
-            if row.client_id is not None and body.acks:  # without acks there is no response
-                self._sent[row.id] = sent_batches(body, with_values=self._has_room)
+            # Without acks there is no response, and without room no row.
+            if row.client_id is not None and body.acks and self._has_room:
+                self._sent[row.id] = sent_batches(body)
         except Exception as error:
             self.own_problems.add(f"the record of a {row.api}", error, "client_record")
 

@@ -23,48 +23,44 @@ class SentBatch:
     """A batch without its records.
 
     Shapes:  values: of its records as ``values.value_text`` has them, None for a marker; empty
-             where the records cannot be read; None where no row will show them.
+             where the records cannot be read.
     """
 
-    count: int
     producer_id: int
     producer_epoch: int
-    values: tuple[str | None, ...] | None
+    values: tuple[str | None, ...]
 
 
 Sent = Mapping[Place, tuple[SentBatch, ...]]
 
 
-def sent_batches(request: ProduceRequest, *, with_values: bool) -> Sent:
-    """The batches of a Produce, by the places that they are sent to.
-
-    Shapes:  with_values: a row of the trace is to show each record.
-    """
+def sent_batches(request: ProduceRequest) -> Sent:
+    """The batches of a Produce, by the places that they are sent to."""
     return {
-        (topic.name, topic.topic_id, partition.index): _batches(partition.records, with_values)
+        (topic.name, topic.topic_id, partition.index): _batches(partition.records)
         for topic in request.topic_data
         for partition in topic.partition_data
     }
 
 
-def _batches(records: Any, with_values: bool) -> tuple[SentBatch, ...]:
+def _batches(records: Any) -> tuple[SentBatch, ...]:
     try:
         batches = Records.of(records).batches
     except InvalidBatch:
         return ()
     sent = []
-    readable = with_values
+    readable = True
     for batch in batches:
-        values: tuple[str | None, ...] | None = () if with_values else None
+        values: tuple[str | None, ...] = ()
         if readable:
+            is_control = batch.is_control
             try:
-                records_inside = batch.records
+                # Not ``batch.records``, which the batch keeps: its log would hold them twice.
+                values = tuple(
+                    None if is_control else value_text(value)
+                    for _, _, _, value, _ in batch.fields()
+                )
             except InvalidBatch:
                 readable = False  # nothing behind it has a place that is known
-            else:
-                is_control = batch.is_control
-                values = tuple(
-                    None if is_control else value_text(record.value) for record in records_inside
-                )
-        sent.append(SentBatch(batch.count, batch.producer_id, batch.producer_epoch, values))
+        sent.append(SentBatch(batch.producer_id, batch.producer_epoch, values))
     return tuple(sent)

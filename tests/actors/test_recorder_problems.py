@@ -37,7 +37,7 @@ from minicluster.verify.quorum.quorum import Quorum
 from minicluster.zookeeper.server.effects import LogTransaction
 from minicluster.zookeeper.server.operations import Code, SetData
 from minicluster.zookeeper.server.tree import Change
-from tests.actors.test_recorded_clients import Producer, encoded
+from tests.actors.test_recorded_clients import Client, encoded
 from tests.verify.in_process import verified
 
 STORY = """
@@ -92,9 +92,10 @@ def test_a_crash_of_the_live_checks_leaves_the_cluster(
     with pytest.warns(RecorderWarning, match=expected), cluster:
         orders = cluster.create_topic("orders", min_isr=2)
         cluster.wait_until(lambda: orders[0].high_watermark >= 0)
-        producer = Producer(cluster, "orders")
-        offsets = [producer.send_and_wait([b"first"]), producer.send_and_wait([b"second"])]
+        client = Client(cluster, "orders")
+        offsets = [client.send_and_wait([b"first"]), client.send_and_wait([b"second"])]
         assert offsets == [0, 1]
+        client.fetch(0)
         checks = inside(cluster).live_checks
         assert checks is not None and checks.crashed
     assert not inside(cluster).rt.crashes
@@ -222,7 +223,7 @@ def test_a_body_that_cannot_be_read_is_a_problem_of_client_records(
 ) -> None:
     """An error that the decoder of batches does not declare."""
 
-    def records(self: RecordBatch) -> tuple[Any, ...]:
+    def fields(self: RecordBatch) -> Iterator[Any]:
         raise IndexError("index out of range")
 
     body = encoded([b"first"])
@@ -231,14 +232,14 @@ def test_a_body_that_cannot_be_read_is_a_problem_of_client_records(
         with MiniCluster(seed=3, controllers=1, online=False) as cluster:
             orders = cluster.create_topic("orders", min_isr=2)
             cluster.wait_until(lambda: orders[0].high_watermark >= 0)
-            producer = Producer(cluster, "orders")
+            client = Client(cluster, "orders")
             with monkeypatch.context() as patch:
-                patch.setattr(RecordBatch, "records", property(records))
-                exchange = producer.send_encoded(body)
+                patch.setattr(RecordBatch, "fields", fields)
+                exchange = client.send_encoded(body)
             assert exchange.open
             cluster.wait_until(lambda: not exchange.open)
-            assert producer.responses
-            assert producer.send_and_wait([b"second"]) == 1
+            assert client.responses
+            assert client.send_and_wait([b"second"]) == 1
             rows = inside(cluster).recorder.table("client_record")
             received = [(row["f"], row["value"]) for row in rows]
     assert received == [("send", "second")]
