@@ -74,9 +74,10 @@ def step(function: Callable[[S, *Ts], R]) -> Callable[[S, *Ts], R]:
     planted: list[tuple[str, Callable[..., R]]] = []
 
     @wraps(function)
-    def run(state: S, *arguments: *Ts) -> R:
+    def run(*arguments: *tuple[S, *Ts]) -> R:
+        state = arguments[0]
         if not state.faults.is_any_on:
-            return function(state, *arguments)
+            return function(*arguments)
         if not PLANTED_AT:
             # Otherwise a run would be judged as one that survives its fault.
             raise RuntimeError("faults are on, but none is planted: import minicluster.zoo")
@@ -84,7 +85,7 @@ def step(function: Callable[[S, *Ts], R]) -> Callable[[S, *Ts], R]:
         for switch, fault in planted:
             if getattr(state.faults, switch):
                 call = partial(fault, call)
-        return call(state, *arguments)
+        return call(*arguments)
 
     run.planted = planted  # type: ignore[attr-defined]
     return run

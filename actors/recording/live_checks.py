@@ -59,13 +59,13 @@ class LiveChecks:
         self._told_at_the_end: list[Finding] = []
         self.crashed = False
 
-    def _judged(self, judge: Callable[..., list[Finding]], *events: Any) -> None:
-        """Let a method of the judge take events; the first finding interrupts the test's thread."""
+    def _judged(self, judge: Callable[[Any], list[Finding]], event: Any) -> None:
+        """Let the judge take an event; the first finding interrupts the test's thread."""
         with self._lock:
             if self.crashed:
                 return
             try:
-                findings = judge(*events)
+                findings = judge(event)
             except Exception as error:
                 # Judge nothing more: what the checks know is no longer what has happened.
                 self.crashed = True

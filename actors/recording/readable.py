@@ -28,10 +28,14 @@ _OMITTED = frozenset(
 )
 # Periodic events, and the first of each connection or voter, which are not shown: they would crowd
 # out all others.
-STEADY_APIS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat", "ApiVersions", "UpdateRaftVoter")
+STEADY_APIS = frozenset(
+    {"Fetch", "FetchSnapshot", "BrokerHeartbeat", "ApiVersions", "UpdateRaftVoter"}
+)
 _BEATS = ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat")  # shown if they tell news
-STEADY_KINDS = ("ack", "append", "fetch", "flush", "hw")  # of replicas and of the quorum
-UNTOLD_TABLES = ("publish", "replica_log")  # every image; every record that an ended process held
+STEADY_KINDS = frozenset({"ack", "append", "fetch", "flush", "hw"})  # of replicas and the quorum
+UNTOLD_TABLES = frozenset(
+    {"publish", "replica_log"}
+)  # every image; every record that an ended process held
 _OUTCOMES = {"ok": "acknowledged", "fail": "failed", "info": "outcome unknown"}
 _SAME_AS = {"maximal_isr": "isr", "hw_old": "hw_new"}  # left out where both are the same
 _SUBJECT = frozenset(

@@ -143,11 +143,7 @@ def _answer_json(substitute: Substitute | None, version: int) -> dict[str, Any] 
 
 def _error_name(response: Any) -> str:
     """The name of a response's top-level error, NONE if it has none."""
-    code = getattr(response, "error_code", 0)
-    name = getattr(code, "name", None)
-    if name is None:
-        name = ErrorCode.name_of(code)
-    return str(name)
+    return ErrorCode.name_of(getattr(response, "error_code", ErrorCode.NONE))
 
 
 def _message_json(message: Any, version: int) -> Any:

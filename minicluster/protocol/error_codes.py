@@ -164,13 +164,11 @@ class ErrorCode(IntEnum):
     @classmethod
     def name_of(cls, code: int) -> str:
         """The name of a code, also of one that is newer than this release."""
-        try:
-            return cls(code).name
-        except ValueError:
-            return f"UNKNOWN_CODE_{code}"
+        return _NAMES.get(code) or f"UNKNOWN_CODE_{code}"
 
 
 _BY_CODE = {code.value: code for code in ErrorCode}
+_NAMES = {code.value: code.name for code in ErrorCode}
 _RETRIABLE = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
