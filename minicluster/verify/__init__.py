@@ -31,28 +31,22 @@ if TYPE_CHECKING:
     from minicluster.verify.spark.sink import lag as lag
     from minicluster.verify.verifying import verify as verify
 
-_HOMES = {
-    "CASE": "minicluster.verify.rules.rule",
-    "Finding": "minicluster.verify.model",
-    "LiveJudge": "minicluster.verify.live",
-    "NOT_PROMISED": "minicluster.verify.rules.rule",
-    "Report": "minicluster.verify.reporting.report",
-    "Verdict": "minicluster.verify.model",
-    "as_of": "minicluster.verify.shown.frames",
-    "broken": "minicluster.verify.rules.rule",
-    "exempt": "minicluster.verify.rules.rule",
-    "follow": "minicluster.verify.spark.sink",
-    "follow_findings": "minicluster.verify.spark.findings_stream",
-    "history": "minicluster.verify.histories.traced_run",
-    "lag": "minicluster.verify.spark.sink",
-    "register": "minicluster.verify.spark.data_source",
-    "rule": "minicluster.verify.rules.rule",
-    "spark_session": "minicluster.verify.spark.session",
-    "sql_rule": "minicluster.verify.rules.sql_rule",
-    "verdicts": "minicluster.verify.spark.pipeline",
-    "verify": "minicluster.verify.verifying",
-    "views": "minicluster.verify.shown.frames",
+_NAMES_OF = {
+    "histories.traced_run": ("history",),
+    "live": ("LiveJudge",),
+    "model": ("Finding", "Verdict"),
+    "reporting.report": ("Report",),
+    "rules.rule": ("CASE", "NOT_PROMISED", "broken", "exempt", "rule"),
+    "rules.sql_rule": ("sql_rule",),
+    "shown.frames": ("as_of", "views"),
+    "spark.data_source": ("register",),
+    "spark.findings_stream": ("follow_findings",),
+    "spark.pipeline": ("verdicts",),
+    "spark.session": ("spark_session",),
+    "spark.sink": ("follow", "lag"),
+    "verifying": ("verify",),
 }
+_HOMES = {name: f"{__name__}.{home}" for home, names in _NAMES_OF.items() for name in names}
 
 __all__ = [
     "CASE",

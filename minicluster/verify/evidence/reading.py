@@ -21,7 +21,6 @@ from minicluster.log.committed_log import (
     Committed,
     Header,
     NodeLog,
-    SnapshotFile,
     Start,
     committed_log,
     no_start,
@@ -126,8 +125,9 @@ def read_run(path: Path, name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Run:
     for files in located.logs:
         if _controller_of(path, files) not in damaged:
             logs.append(_node_log(files, alone=path.is_file()))
-    if len(located.logs) == 1 and logs and isinstance(logs[0], UnreadLog):
-        logs[0].raise_if_it_is_none()
+    only = logs[0] if len(located.logs) == len(logs) == 1 else None
+    if isinstance(only, UnreadLog) and only.is_no_log:
+        raise NotALog(only.why)
     run, committed = run_of_logs(
         path,
         name,
@@ -192,7 +192,10 @@ def run_of_logs(
     committed = committed_log(logs, heads)
     start = None
     try:
-        start = _start(starting_snapshot(logs, committed), content_of)
+        if (chosen := starting_snapshot(logs, committed)) is not None:
+            end, epoch, file = chosen
+            snapshot = content_of(file)
+            start = Start(end_offset=end, epoch=epoch, snapshot=snapshot, file=file.name)
     except (LogError, ProtocolError) as error:
         problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
     if start is None and committed.first > 0 and not problems:
@@ -221,13 +224,6 @@ def run_of_logs(
         ),
     )
     return run, committed
-
-
-def _start(chosen: SnapshotFile | None, content_of: Callable[[Path], Snapshot]) -> Start | None:
-    if chosen is None:
-        return None
-    end, epoch, file = chosen
-    return Start(end_offset=end, epoch=epoch, snapshot=content_of(file), file=file.name)
 
 
 def _absent(path: Path, located: Located, header: RunHeader | None) -> list[str]:
@@ -324,14 +320,6 @@ class UnreadLog:
     def of(cls, error: LogError | ProtocolError) -> UnreadLog:
         """What reading it has raised."""
         return cls(str(error), isinstance(error, NotALog))
-
-    def raise_if_it_is_none(self) -> None:
-        """Reject a path at which there is no log.
-
-        Errors:  NotALog.
-        """
-        if self.is_no_log:
-            raise NotALog(self.why)
 
 
 def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog | UnreadLog:

@@ -16,36 +16,30 @@ from minicluster.verify.evidence.run import Run
 class Source:
     """One run as it lies on disk.
 
-    Shapes:  is_too_long: its log is too long to be held and drawn.
+    Shapes:  is_too_long: its log is too long to be held and drawn. held: the run with its contents,
+             once it has been read.
     """
 
     def __init__(self, path: Path, name: str, limits: ReadLimits, *, is_long: bool) -> None:
         self.name = name
         self.is_too_long = is_long
         self.path = path
+        self.held: Run | None = None
         self._limits = limits
-        self._is_read = is_long
-        self._run: Run | None = None
 
     def hold(self) -> None:
         """Read the run now, unless it is too long.
 
         Errors:  UserError for a path that is not a run.
         """
-        if not self._is_read:
-            self._run = read_run(self.path, self.name, self._limits)
-            self._is_read = True
-
-    @property
-    def held(self) -> Run | None:
-        """The run with its contents, where it has been read."""
-        return self._run
+        if self.held is None and not self.is_too_long:
+            self.held = read_run(self.path, self.name, self._limits)
 
     def read(self) -> Run | None:
         """The run with its contents; None if it is too long, or gone by now."""
         with suppress(UserError, OSError):
             self.hold()
-        return self._run
+        return self.held
 
 
 _LONG_LOG_BYTES = 8 << 20  # of one controller: half an hour of 2,000 partitions under disturbances
