@@ -39,16 +39,6 @@ _OPENED = (
     "java.security.jgss/sun.security.krb5",
 )
 
-_LOGGING = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %p %c: %m%n%ex
-"""
-
 # One small job: most methods run too seldom to be compiled, and there is little to collect.
 _OPTIONS = (
     "-XX:TieredStopAtLevel=1",
@@ -80,13 +70,10 @@ class Jvm:
         self.folder = self._own.path
         self._connection = self.folder / "connection"
         self._errors = self.folder / "stderr"
-        settings = self.folder / "log4j2.properties"
-        settings.write_text(_LOGGING)
         command = [
             str(java),
             *_OPTIONS,
             *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
-            f"-Dlog4j2.configurationFile={settings}",
             f"-Dderby.system.home={self.folder}",
             # Spark unpacks native libraries there, and cannot remove them where it is killed.
             f"-Djava.io.tmpdir={self.folder}",

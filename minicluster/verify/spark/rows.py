@@ -9,7 +9,7 @@ checkpoint, offsets are positions in the file and ``snapshot_end`` is set.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pyarrow as pa
@@ -204,29 +204,18 @@ _FIELDS: dict[type, dict[str, tuple[str, _Take | None]]] = {
     r.KRaftVersionRecord: {"kraft_version": ("kraft_version", None)},
 }
 
-_FIXED = ("file", "snapshot_end", "epoch", "batch_base", "control")  # one value per batch
-_VARYING = {"offset": 0, "timestamp": 1, "type": 2, "version": 4}  # places in a record tuple
-
 
 class Rows:
     """Turns batches into Arrow record batches with the columns that are wanted."""
 
     def __init__(self, wanted: Iterable[str] = ARROW_TYPES) -> None:
-        self._wanted = tuple(wanted)
-        place = {name: index for index, name in enumerate(self._wanted)}
-        self._steps = {
-            cls: tuple(
-                (place[column], attribute, take)
-                for column, (attribute, take) in fields.items()
-                if column in place
-            )
+        self._schema = pa.schema({name: ARROW_TYPES[name] for name in wanted})
+        names = set(self._schema.names)
+        self._fields = {
+            cls: [(column, *field) for column, field in fields.items() if column in names]
             for cls, fields in _FIELDS.items()
         }
-        self._fixed = [place.get(name) for name in _FIXED]
-        self._varying = [(place[name], at) for name, at in _VARYING.items() if name in place]
-        self._data = place.get("data")
-        self._key = place.get("key")
-        self._schema = pa.schema([(name, ARROW_TYPES[name]) for name in self._wanted])
+        self._with_data, self._with_key = "data" in names, "key" in names
 
     def of(
         self,
@@ -241,71 +230,60 @@ class Rows:
 
         Shapes:  ``keep`` sees offset and type; types are those of an internal topic.
         """
-        rows: list[list[Any]] = []
+        rows: list[dict[str, Any]] = []
         for batch in batches:
-            blank: list[Any] = [None] * len(self._wanted)
-            fixed = (file, snapshot_end, batch.leader_epoch, batch.base_offset, batch.is_control)
-            for index, value in zip(self._fixed, fixed, strict=True):
-                if index is not None:
-                    blank[index] = value
-            for described in _records(batch, types):
-                if keep is None or keep(described[0], described[2]):
-                    rows.append(self._row(blank.copy(), described))
+            of_batch = {
+                "file": file,
+                "snapshot_end": snapshot_end,
+                "epoch": batch.leader_epoch,
+                "batch_base": batch.base_offset,
+                "control": batch.is_control,
+            }
+            rows += (
+                of_batch | self._row(record)
+                for record in _records(batch, types)
+                if keep is None or keep(record.offset, record.type)
+            )
             if len(rows) >= CHUNK_ROWS:
-                yield self._arrow(rows)
+                yield pa.RecordBatch.from_pylist(rows, self._schema)
                 rows = []
         if rows:
-            yield self._arrow(rows)
+            yield pa.RecordBatch.from_pylist(rows, self._schema)
 
-    def _row(self, row: list[Any], described: _Described) -> list[Any]:
-        for index, place in self._varying:
-            row[index] = described[place]
-        record = described[3]
-        for index, attribute, take in self._steps.get(type(record), ()):
-            value = getattr(record, attribute)
+    def _row(self, record: _Record) -> dict[str, Any]:
+        offset, timestamp, type_, message, version, key = record
+        row = {"offset": offset, "timestamp": timestamp, "type": type_, "version": version}
+        for column, attribute, take in self._fields.get(type(message), ()):
+            value = getattr(message, attribute)
             if value is not None:
-                row[index] = value if take is None else take(value)
-        if self._data is not None and isinstance(record, Message):
-            row[self._data] = to_json_text(record, described[4])
-        if self._key is not None and described[5] is not None:
-            row[self._key] = to_json_text(described[5], 0)
+                row[column] = value if take is None else take(value)
+        if self._with_data and isinstance(message, Message):
+            row["data"] = to_json_text(message, version)
+        if self._with_key and key is not None:
+            row["key"] = to_json_text(key, 0)
         return row
 
-    def _arrow(self, rows: list[list[Any]]) -> pa.RecordBatch:
-        arrays = [
-            pa.array(column, type=field.type)
-            for column, field in zip(zip(*rows, strict=True), self._schema, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+class _Record(NamedTuple):
+    offset: int
+    timestamp: int
+    type: str
+    message: Any
+    version: int
+    key: Message | None = None
 
 
-_NAMES: dict[type, str] = {}
-_Described = tuple[int, int, str, Any, int, Message | None]
-
-
-def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Described]:
-    """Offset, time, type, message, version and key of each record of a batch."""
+def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Record]:
     if batch.is_control:
         for record, control in zip(batch.records, control_records(batch), strict=True):
             what = control.name, control.message, control.version
-            yield record.offset, record.timestamp, *what, None
-        return
-    if types is not None:
-        described = described_records(batch.records, types)
-        for record, description in zip(batch.records, described, strict=True):
-            yield (
-                record.offset,
-                record.timestamp,
-                description.name,
-                description.value,
-                description.version,
-                description.key,
-            )
-        return
-    for offset, timestamp, _, value in batch.contents():
-        versioned = decode_record(value or b"")
-        cls = type(versioned.record)
-        name = _NAMES.get(cls)
-        if name is None:
-            name = _NAMES[cls] = cls.__name__.removesuffix("Record")
-        yield offset, timestamp, name, versioned.record, versioned.version, None
+            yield _Record(record.offset, record.timestamp, *what)
+    elif types is not None:
+        for record, of in zip(batch.records, described_records(batch.records, types), strict=True):
+            what = of.name, of.value, of.version
+            yield _Record(record.offset, record.timestamp, *what, of.key)
+    else:
+        for offset, timestamp, _, value in batch.contents():
+            read = decode_record(value or b"")
+            name = type(read.record).__name__.removesuffix("Record")
+            yield _Record(offset, timestamp, name, read.record, read.version)
