@@ -62,7 +62,7 @@ class Completion:
 
 
 @dataclass(slots=True, kw_only=True)
-class Endpoint:
+class RunningNode:
     """A node with a running process, and the actor that takes each request.
 
     Shapes:  topic_ids: of the topics by name, in the image of its replicas; None: no broker.
@@ -102,7 +102,7 @@ class Network:
         self.recorder = recorder
         self.base_delay_ms = base_delay_ms
         self.wire = wire
-        self.endpoints: dict[int, Endpoint] = {}
+        self.running: dict[int, RunningNode] = {}
         self.links = Links(rt.seed)
         self.conditions: list[Condition] = []
         self.answers = Answers()
@@ -130,14 +130,14 @@ class Network:
     ) -> None:
         """Open a node for connections; its process has started."""
         self._ended.discard(node)
-        self.endpoints[node] = Endpoint(
+        self.running[node] = RunningNode(
             incarnation=incarnation, route=route, topic_ids=topic_ids, fetched=fetched
         )
 
     def listen(self, node: int) -> None:
         """Open a node's port for clients; its process handles requests from now on."""
-        if node in self.endpoints:
-            self.endpoints[node].listens = True
+        if node in self.running:
+            self.running[node].listens = True
             if self.on_node is not None:
                 self.on_node(node, True, False)
 
@@ -146,16 +146,16 @@ class Network:
 
         Shapes:  reset: the connections of clients end with RST, whatever was read.
         """
-        endpoint = self.endpoints.pop(node, None)
+        running = self.running.pop(node, None)
         self._ended.add(node)
         if self.on_node is not None:
             self.on_node(node, False, reset)
         for link in self.links.to(node):
             link.epoch += 1
-        if endpoint is not None:
-            for exchange in list(endpoint.exchanges.values()):
+        if running is not None:
+            for exchange in list(running.exchanges.values()):
                 self._later(self._disconnected, exchange)
-        for other in self.endpoints.values():
+        for other in self.running.values():
             for exchange in other.exchanges.values():
                 if exchange.src == node:
                     exchange.caller = None  # an open exchange keeps no dead process alive
@@ -180,7 +180,7 @@ class Network:
         There is none when a link loses a packet of a request without a timeout.
         """
         self._next_id = number = self._next_id + 1
-        home = self.endpoints.get(src)
+        home = self.running.get(src)
         exchange = Exchange(
             number,
             api_name(body),
@@ -195,7 +195,7 @@ class Network:
             self.rt.now_ms,
         )
         row = self.recorder.request(exchange, None if home is None else home.incarnation)
-        target = self.endpoints.get(dst)
+        target = self.running.get(dst)
         if target is not None:
             target.exchanges[number] = exchange
         if timeout_ms is not None:
@@ -213,8 +213,8 @@ class Network:
         """The requests of these APIs whose senders wait, those that a link has lost included."""
         return [
             exchange
-            for endpoint in self.endpoints.values()
-            for exchange in endpoint.exchanges.values()
+            for running in self.running.values()
+            for exchange in running.exchanges.values()
             if exchange.open and exchange.api in apis
         ]
 
@@ -226,7 +226,7 @@ class Network:
     def respond(self, packet: Packet, body: Any) -> None:
         """Send the response to a request."""
         exchange = packet.exchange
-        home = self.endpoints.get(exchange.dst)
+        home = self.running.get(exchange.dst)
         answer = None
         if exchange.change is not None or self.answers.present:
             answer = self.answers.on_response(exchange, body, home)
@@ -244,7 +244,7 @@ class Network:
         """Close the exchange of a request that has no response (Produce with acks=0)."""
         exchange = packet.exchange
         if self.answers.present:
-            home = self.endpoints.get(exchange.dst)
+            home = self.running.get(exchange.dst)
             answer = self.answers.on_response(exchange, None, home)
             if answer is not None and answer.end is not End.DROP:  # there is none to lose
                 self._substitute(exchange, answer)
@@ -266,7 +266,7 @@ class Network:
         """End an answer; False for one that is over."""
         return self.answers.remove(answer)
 
-    def _is_answered(self, packet: Packet, node: Endpoint) -> bool:
+    def _is_answered(self, packet: Packet, node: RunningNode) -> bool:
         """Let an answer act on a request that has arrived; True where the node does not get it."""
         answer = self.answers.on_request(packet.body, packet.exchange, node)
         if isinstance(answer, Passed):
@@ -479,17 +479,17 @@ class Network:
             if exchange.open:
                 self._close(exchange, packet.body, None, packet.substitute)
             return
-        endpoint = self.endpoints.get(exchange.dst)
-        if endpoint is not None and exchange.open and exchange.id not in endpoint.exchanges:
+        running = self.running.get(exchange.dst)
+        if running is not None and exchange.open and exchange.id not in running.exchanges:
             if exchange.over_tcp:  # of a connection to the process before
                 self._later(self._disconnected, exchange)
                 return
-            endpoint.exchanges[exchange.id] = exchange  # sent before this process has started
-        if self.answers.present and endpoint is not None and self._is_answered(packet, endpoint):
+            running.exchanges[exchange.id] = exchange  # sent before this process has started
+        if self.answers.present and running is not None and self._is_answered(packet, running):
             return
-        if endpoint is None and self.send_outside is not None and self.send_outside(packet):
+        if running is None and self.send_outside is not None and self.send_outside(packet):
             return
-        actor = endpoint.route(packet) if endpoint is not None else None
+        actor = running.route(packet) if running is not None else None
         if actor is None:
             self._later(self._disconnected, exchange)
             return
@@ -503,9 +503,9 @@ class Network:
         substitute: Substitute | None = None,
     ) -> None:
         """End an exchange with a response, its node's own or a substitute, or with a failure."""
-        endpoint = self.endpoints.get(exchange.dst)
-        if endpoint is not None:
-            endpoint.exchanges.pop(exchange.id, None)
+        running = self.running.get(exchange.dst)
+        if running is not None:
+            running.exchanges.pop(exchange.id, None)
         self._unreset.pop(exchange.id, None)
         caller, exchange.caller = exchange.caller, None
         self.recorder.closed(exchange, failure, is_own=substitute is None or substitute.of_node)

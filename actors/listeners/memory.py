@@ -170,7 +170,7 @@ class MemoryListeners:
 
         Shapes:  principal: whose the connection is, unless it logs in.
         """
-        endpoint = self.network.endpoints.get(node_id)
+        endpoint = self.network.running.get(node_id)
         if endpoint is None or not endpoint.listens:
             return None
         carrier = MemoryCarrier(program, peer, address)
@@ -185,7 +185,7 @@ class MemoryListeners:
 
     def _admit(self, node_id: int) -> None:
         """Accept those that wait, as far as the node has slots."""
-        waiting, endpoint = self._waiting.get(node_id), self.network.endpoints.get(node_id)
+        waiting, endpoint = self._waiting.get(node_id), self.network.running.get(node_id)
         while waiting and endpoint is not None and self.served.has_slot(node_id):
             carrier, listener, principal = waiting.popleft()
             connection = self.served.accept(

@@ -303,7 +303,7 @@ class ServedConnection:
 
     def _send(self, deliver: Deliver, src: int) -> None:
         network = self.served.network
-        endpoint = network.endpoints.get(self.node_id)
+        endpoint = network.running.get(self.node_id)
         if endpoint is None or endpoint.incarnation != self.incarnation:
             return  # the connection ends with its process
         exchange = network.request(

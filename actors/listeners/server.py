@@ -203,7 +203,7 @@ class Listeners:
         if node_id not in self.endpoints.nodes:
             return
         if up:
-            incarnation = self.network.endpoints[node_id].incarnation
+            incarnation = self.network.running[node_id].incarnation
             listeners = [  # connections wait from now on
                 Listener(node_id, name, incarnation, self.endpoints.listen(node_id, name, BACKLOG))
                 for name in self.endpoints.listeners(node_id)

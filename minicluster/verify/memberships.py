@@ -21,7 +21,7 @@ from minicluster.verify.histories.partitions import (
     ALWAYS,
     CLEAR_ELR,
     Ids,
-    Partition,
+    PartitionHistory,
     PartitionStep,
 )
 from minicluster.verify.judging import Judge
@@ -65,19 +65,19 @@ class Memberships:
     def __init__(self, cluster: Cluster, judge: Judge) -> None:
         self._cluster = cluster
         self._judge = judge
-        self._standing: dict[Partition, Standing] = {}
-        self._fenced_inside: dict[Partition, set[int]] = {}
+        self._standing: dict[PartitionHistory, Standing] = {}
+        self._fenced_inside: dict[PartitionHistory, set[int]] = {}
         self._lost: dict[tuple[int, UUID], int] = {}  # broker, directory -> offset
         # Of the current operation:
-        self._steps: dict[Partition, tuple[PartitionStep, int]] = {}
-        self._unclean: list[tuple[Partition, PartitionStep, int, Ids]] = []
+        self._steps: dict[PartitionHistory, tuple[PartitionStep, int]] = {}
+        self._unclean: list[tuple[PartitionHistory, PartitionStep, int, Ids]] = []
         self._brokers: dict[int, int] = {}  # broker -> offset of its last record
         self._new_incarnations: list[tuple[int, int]] = []
         self._lost_now: list[tuple[int, UUID, int]] = []
 
     # --- each record ------------------------------------------------------------------------------
 
-    def on_step(self, partition: Partition, step: PartitionStep) -> None:
+    def on_step(self, partition: PartitionHistory, step: PartitionStep) -> None:
         """Judge a change of a partition beside the brokers as they are right before it."""
         offset = partition.offset
         self._judge.take_known(step, offset, partition.name, partition.number)
@@ -92,7 +92,7 @@ class Memberships:
             active = tuple(replica for replica in candidates if self._cluster.is_active(replica))
             self._unclean.append((partition, step, offset, active))
 
-    def _beside_brokers(self, partition: Partition, step: PartitionStep) -> None:
+    def _beside_brokers(self, partition: PartitionHistory, step: PartitionStep) -> None:
         """What a record means beside the brokers as they are now."""
         brokers, leader, is_in_place = dict.fromkeys(step.entering), step.elected, True
         if step.creates:
@@ -119,7 +119,7 @@ class Memberships:
                 known.add(broker)
                 self._hear(a_fenced_broker_is_in_no_isr(step, broker), partition, offset)
 
-    def _in_isr(self, broker: int) -> list[Partition]:
+    def _in_isr(self, broker: int) -> list[PartitionHistory]:
         """The partitions that have a broker in their ISR at the current record."""
         every = {**dict.fromkeys(self._standing), **dict.fromkeys(self._steps)}
         return [
@@ -167,7 +167,9 @@ class Memberships:
         self._steps, self._unclean = {}, []
         self._brokers, self._new_incarnations, self._lost_now = {}, [], []
 
-    def _stand(self, partition: Partition, standing: Standing, allowed: frozenset[int]) -> None:
+    def _stand(
+        self, partition: PartitionHistory, standing: Standing, allowed: frozenset[int]
+    ) -> None:
         """Judge a partition beside the brokers."""
         step, after = standing.step, standing.step.after
         inactive: Ids = ()
@@ -180,7 +182,7 @@ class Memberships:
         place = standing.offset, partition.name, partition.number
         self._judge.hear_known(_standing, what, *place)
 
-    def _directories(self, partition: Partition, standing: Standing) -> Directories:
+    def _directories(self, partition: PartitionHistory, standing: Standing) -> Directories:
         """The members that were assigned a directory, and whether it is lost."""
         placed: list[tuple[int, bool, bool]] = []
         for member in standing.step.after.isr:
@@ -234,7 +236,7 @@ class Memberships:
                 self._hear(a_member_loses_its_directory(standing.step, broker), partition, offset)
 
     def _on_unclean(
-        self, partition: Partition, step: PartitionStep, offset: int, active: Ids
+        self, partition: PartitionHistory, step: PartitionStep, offset: int, active: Ids
     ) -> None:
         clean = []
         for member in active:
@@ -247,7 +249,7 @@ class Memberships:
         said = no_unclean_election_beside_a_clean_candidate(step, clean, failures_in_log)
         self._hear(said, partition, offset)
 
-    def _hear(self, said: Said, partition: Partition, offset: int) -> None:
+    def _hear(self, said: Said, partition: PartitionHistory, offset: int) -> None:
         self._judge.hear(said, offset, partition.name, partition.number)
 
 

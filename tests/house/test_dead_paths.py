@@ -40,7 +40,7 @@ def reached(cluster: MiniCluster, node: int) -> dict[type, set[Any]]:
 
     A Fetch of the metadata log and one of a client are told apart by what they name.
     """
-    route = inside(cluster).network.endpoints[node].route
+    route = inside(cluster).network.running[node].route
     found: dict[type, set[Any]] = {}
     for request in frozenset().union(*HANDLED.values()):
         target = route(Packet(FromClient(), request(), False))  # type: ignore[arg-type]

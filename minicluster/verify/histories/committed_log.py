@@ -15,7 +15,11 @@ from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import Operation
 from minicluster.verify.histories.brokers import BrokerHistories
 from minicluster.verify.histories.cluster import Cluster
-from minicluster.verify.histories.partitions import Partition, PartitionHistories, PartitionStep
+from minicluster.verify.histories.partitions import (
+    PartitionHistories,
+    PartitionHistory,
+    PartitionStep,
+)
 from minicluster.verify.histories.timeline import CommittedStates
 from minicluster.verify.histories.topics import TopicHistories
 from minicluster.verify.judging import Judge
@@ -108,7 +112,7 @@ class CommittedLog:
         self._topics.end_of_operation()
         self._memberships.end_of_operation()
 
-    def _on_step(self, partition: Partition, step: PartitionStep) -> None:
+    def _on_step(self, partition: PartitionHistory, step: PartitionStep) -> None:
         if self._timeline is not None:
             self._timeline.on_partition(partition, step)
         self._memberships.on_step(partition, step)

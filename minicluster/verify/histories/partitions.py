@@ -232,7 +232,7 @@ class PartitionStep:
         return not (self.ends_reassignment and leader in self.after.isr)
 
 
-class Partition:
+class PartitionHistory:
     """The history of one partition.
 
     Shapes:  last: the last step. since: ISR member -> the offset at which its leader proposed it,
@@ -259,7 +259,7 @@ class Partition:
         return self.topic.name or ""
 
 
-OnStep = Callable[[Partition, PartitionStep], None]
+OnStep = Callable[[PartitionHistory, PartitionStep], None]
 
 
 class PartitionHistories:
@@ -274,14 +274,14 @@ class PartitionHistories:
         on_step: OnStep,
     ) -> None:
         # By ``partition_key``: to hash the UUID of every record takes longer than to judge most.
-        self.partitions: dict[bytes, Partition] = {}
+        self.partitions: dict[bytes, PartitionHistory] = {}
         self._cluster = cluster
         self._on_step = on_step
         self._sets: dict[tuple[Any, ...], Sets] = {}
         self._states: dict[tuple[Any, ...], PartitionState] = {}
         self._steps: dict[tuple[Any, ...], PartitionStep] = {}
 
-    def get(self, topic_id: UUID, number: int) -> Partition | None:
+    def get(self, topic_id: UUID, number: int) -> PartitionHistory | None:
         """A partition of which there was a record."""
         return self.partitions.get(partition_key(topic_id, number))
 
@@ -341,15 +341,15 @@ class PartitionHistories:
         for partition in list(self._of_topic(topic)):
             self._take(partition, _REMOVED)
 
-    def _of_topic(self, topic: Topic) -> Iterator[Partition]:
+    def _of_topic(self, topic: Topic) -> Iterator[PartitionHistory]:
         for number in topic.parts:
             partition = self.get(topic.topic_id, number)
             if partition is not None:
                 yield partition
 
-    def _first(self, key: bytes, topic_id: UUID, number: int) -> Partition:
+    def _first(self, key: bytes, topic_id: UUID, number: int) -> PartitionHistory:
         """A partition of which there was no record so far."""
-        partition = self.partitions[key] = Partition(self._cluster.topic(topic_id), number)
+        partition = self.partitions[key] = PartitionHistory(self._cluster.topic(topic_id), number)
         return partition
 
     def _alike(self, kind: str, fields: Fields, *epochs: int | None) -> Sets:
@@ -361,7 +361,7 @@ class PartitionHistories:
             sets = self._sets[key] = Sets(kind, fields, *epochs)
         return sets
 
-    def _take(self, partition: Partition, sets: Sets) -> None:
+    def _take(self, partition: PartitionHistory, sets: Sets) -> None:
         cluster = self._cluster
         min_isr = cluster.min_isr(partition.topic) if cluster.elr_on else None
         level, elr_on, judged = cluster.level, cluster.elr_on, cluster.judged

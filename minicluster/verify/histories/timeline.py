@@ -16,7 +16,7 @@ from minicluster.protocol.records import (
 from minicluster.protocol.uuids import format_uuid
 from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE, Broker, Cluster
-from minicluster.verify.histories.partitions import Partition, PartitionState, PartitionStep
+from minicluster.verify.histories.partitions import PartitionHistory, PartitionState, PartitionStep
 from minicluster.verify.histories.throttles import CommittedThrottle
 
 
@@ -147,7 +147,7 @@ class CommittedStates:
             )
         )
 
-    def on_partition(self, partition: Partition, step: PartitionStep) -> None:
+    def on_partition(self, partition: PartitionHistory, step: PartitionStep) -> None:
         """A record has changed a partition."""
         key = self._text(partition.topic.topic_id), partition.number
         old = self._epochs.get(key, (-1, -1))

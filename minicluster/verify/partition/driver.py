@@ -62,7 +62,7 @@ class Fold(Protocol):
         """An event of a replica."""
 
 
-class Partition:
+class PartitionFolds:
     """One partition.
 
     Shapes:  folds: in the order in which they take an event, each with the rules that it asks; the
@@ -103,7 +103,7 @@ class Partitions:
     """
 
     def __init__(self, judge: Judge, setting: Setting, *, gone_max: int | None = None) -> None:
-        self.by_place: dict[Place, Partition] = {}
+        self.by_place: dict[Place, PartitionFolds] = {}
         self._judge, self._setting, self._gone_max = judge, setting, gone_max
         self._gone: dict[Place, None] = {}  # those without a replica, in order
         self._ids: dict[tuple[str, int], str] = {}  # of the topic that acknowledged last, by name
@@ -228,13 +228,13 @@ class Partitions:
             if partition.truth.loss is not None
         }
 
-    def _partition(self, place: Place) -> Partition:
+    def _partition(self, place: Place) -> PartitionFolds:
         partition = self.by_place.get(place)
         if partition is None:
-            partition = self.by_place[place] = Partition(self._setting, place)
+            partition = self.by_place[place] = PartitionFolds(self._setting, place)
         return partition
 
-    def _note_gone(self, place: Place, partition: Partition) -> None:
+    def _note_gone(self, place: Place, partition: PartitionFolds) -> None:
         if partition.has_replica:
             return
         self._gone[place] = None
@@ -243,7 +243,7 @@ class Partitions:
             del self._gone[oldest]
             self._end(self.by_place.pop(oldest))
 
-    def _end(self, partition: Partition) -> None:
+    def _end(self, partition: PartitionFolds) -> None:
         """There are no more events of a partition."""
         self._hear(OF_ISR, partition.isr.at_end)
         self._hear(OF_REPLICAS, partition.replicas.at_end)
