@@ -37,12 +37,14 @@ class Client:
     """The base of both clients.
 
     Inputs:  ``on_end``, ``on_timer``; each returns effects.
-    Shapes:  effects are Send and SetTimer.
+    Shapes:  leaders, leader_epochs: of the highest leader epoch that a broker has told of. effects
+             are Send and SetTimer.
     """
 
     def __init__(self, name: str, brokers: Sequence[int]) -> None:
         self.name = name
         self.leaders: dict[TopicPartition, int] = {}
+        self.leader_epochs: dict[TopicPartition, int] = {}
         self.topic_ids: dict[Any, str] = {}
         self.effects: list[Effect] = []
         self._brokers = tuple(brokers)
@@ -133,14 +135,25 @@ class Client:
         again(now_ms)
 
     def _take_metadata(self, response: Any | None, topics: int) -> bool:
-        """Take the leaders of a response; True where so many topics exist, and all are led."""
+        """Take the leaders of a response; True where so many topics exist, and all are led.
+
+        A broker that is cut off still names the leader of an earlier epoch, perhaps itself. Its log
+        may end before what was read elsewhere: the position would be out of range there, and a
+        consumer would begin again.
+
+        Source:  KIP-320; Metadata.updateLatestMetadata.
+        """
         if response is None:
             return False
         existing = [topic for topic in response.topics if topic.error_code == ErrorCode.NONE]
         for topic in existing:
+            is_new = topic.topic_id not in self.topic_ids
             self.topic_ids[topic.topic_id] = topic.name
             for partition in topic.partitions:
-                self.leaders[topic.name, partition.partition_index] = partition.leader_id
+                place = topic.name, partition.partition_index
+                if is_new or partition.leader_epoch >= self.leader_epochs.get(place, -1):
+                    self.leaders[place] = partition.leader_id
+                    self.leader_epochs[place] = partition.leader_epoch
         leads = [leader >= 0 for leader in self.leaders.values()]
         return len(existing) == topics and all(leads)
 

@@ -99,6 +99,7 @@ class Reader:
                     partitions=tuple(
                         kind.FetchPartition(
                             partition=index,
+                            current_leader_epoch=self._client.leader_epochs[topic, index],
                             fetch_offset=self.positions[topic, index],
                             partition_max_bytes=_MAX_BYTES,
                         )
@@ -201,7 +202,11 @@ class Reader:
                 kind.ListOffsetsTopic(
                     name=topic,
                     partitions=(
-                        kind.ListOffsetsPartition(partition_index=index, timestamp=_EARLIEST),
+                        kind.ListOffsetsPartition(
+                            partition_index=index,
+                            current_leader_epoch=self._client.leader_epochs[place],
+                            timestamp=_EARLIEST,
+                        ),
                     ),
                 ),
             ),

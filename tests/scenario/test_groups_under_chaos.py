@@ -116,3 +116,21 @@ def test_a_short_chaos_loses_and_doubles_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", SLOW_SEEDS)
 def test_a_thousand_seeds_lose_and_double_nothing(seed: int) -> None:
     play(seed, disturbances=6)
+
+
+def test_a_broker_that_is_cut_off_does_not_send_a_consumer_back_to_its_beginning() -> None:
+    """KIP-320. It still names itself the leader, and what was read elsewhere is beyond its log."""
+    quick = {"broker.session.timeout.ms": "2s", "broker.heartbeat.interval.ms": "500ms"}
+    with MiniCluster(brokers=3, controllers=1, seed=1, config=quick) as cluster:
+        alpha = cluster.create_topic("alpha", assignment=[[1, 2, 3]], min_isr=2)
+        cluster.create_topic("beta", assignment=[[2, 3]], min_isr=1)
+        cluster.wait_until(alpha.fully_in_sync, within="30s")
+        cluster.produce(alpha, count=5)
+        cluster.cut(1, [2, 3, *cluster.controllers], both=True)
+        cluster.wait_until(lambda: alpha[0].leader == cluster.node(2), within="30s")
+        cluster.transform(alpha, to="beta", abort_every=2)  # each abort looks for the leader again
+        for _ in range(30):
+            cluster.produce(alpha, count=1)
+            cluster.run_for("200ms")
+        (transform,) = inside(cluster).groups
+        assert len({*transform}) > 30  # H9 is judged as the cluster ends
