@@ -17,7 +17,7 @@ from minicluster.protocol import records as r
 from minicluster.verify.spark import data_source as datasource
 from minicluster.verify.spark.rows import COLUMNS, Rows
 from minicluster.verify.spark.sink import ParquetSink, follow, lag
-from tests.verify.handwritten.log import LogBuilder, change, cluster
+from tests.verify.handwritten.log import change, cluster
 
 pytestmark = pytest.mark.spark
 
@@ -226,34 +226,6 @@ def test_a_stream_goes_on_from_its_checkpoint_over_a_new_segment_and_a_snapshot(
             write_segment(home / segment_name(base), log.batches[held:])
             write_segment(home / f"{base:020d}-{1:010d}.checkpoint", log.batches[:2])
             assert lag(query, tmp_path / "log") == log.offset - base
-
-    rows = kraft.read.parquet(str(tmp_path / "out")).orderBy("offset").collect()
-    assert [row.offset for row in rows] == list(range(log.offset))
-
-
-def grow(segment: Path, batches: list[RecordBatch], half: bytes = b"") -> None:
-    """Put a longer segment in place at once: the stream reads meanwhile."""
-    longer = segment.with_suffix(".longer")
-    write_segment(longer, batches)
-    with longer.open("ab") as file:
-        file.write(half)
-    longer.replace(segment)
-
-
-def test_a_stream_follows_a_growing_log_exactly_once(kraft: Any, tmp_path: Path) -> None:
-    log = cluster()
-    home = log.write(tmp_path / "log") / "__cluster_metadata-0"
-    segment = home / segment_name(0)
-    query = follow(kraft, tmp_path / "log", tmp_path / "out")
-    try:
-        query.processAllAvailable()
-        half = LogBuilder().batches[-1].encoded[:40]  # a batch that is still being written
-        grow(segment, log.op(change((1, 2))).batches, half)
-        query.processAllAvailable()
-        grow(segment, log.op(change((1, 2, 3))).op(r.NoOpRecord()).batches)
-        query.processAllAvailable()
-    finally:
-        query.stop()
 
     rows = kraft.read.parquet(str(tmp_path / "out")).orderBy("offset").collect()
     assert [row.offset for row in rows] == list(range(log.offset))

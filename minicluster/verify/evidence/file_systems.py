@@ -206,11 +206,8 @@ def local_copy(path: Path) -> Iterator[Path]:
     Errors:  Unreachable.
     """
     local = Path(on_this_machine(path))
-    if not is_uri(local):
-        yield local
-        return
-    with temporary_folder("fetched") as folder:
-        yield opened(path).fetch(folder.path)
+    with at_hand(local, uri_of(path) if is_uri(local) else None) as here:
+        yield here
 
 
 def opened(path: Path | str) -> Place:
