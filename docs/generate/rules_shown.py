@@ -201,8 +201,6 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "equal_partition_epoch_ends_pending": (
         "tests/replica/test_partition_isr.py::"
         "test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_pending",
-        "tests/replica/test_replication.py::"
-        "test_as_shipped_a_repeated_partition_epoch_lets_a_new_member_be_forgotten",
     ),
     "high_watermark_is_what_a_read_finds": (
         "tests/replica/test_partition_log.py::"
