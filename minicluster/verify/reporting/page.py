@@ -115,6 +115,7 @@ class RunPage:
         for finding in findings:
             self.marks.setdefault(finding.offset, []).append(finding)
         self.drawn, self.quiet = _choose(self)
+        self.not_drawn = _not_drawn(self)
 
     def anchor(self, finding: Finding) -> str:
         """The id of a finding on the page."""
@@ -188,14 +189,6 @@ class RunPage:
             if said := _shortage(self, [partition]):
                 small += f", {said}"
             yield drawing(self.line, partition, about, self.scale, self.story.disturbances, small)
-
-    @property
-    def not_drawn(self) -> str:
-        """What is said of the other partitions."""
-        if not self.quiet:
-            return ""
-        said = _shortage(self, self.quiet) or "none of them without a leader or under min ISR"
-        return f"{counted(len(self.quiet), 'more partition')} not drawn: {said}."
 
 
 def _listed(chains: Chains, findings: Sequence[Finding]) -> list[Line]:
@@ -334,6 +327,14 @@ def _choose(page: RunPage) -> tuple[list[PartitionLine], list[PartitionLine]]:
     drawn = ranked[:DRAWN_PARTITIONS]
     chosen = {id(partition) for partition in drawn}
     return drawn, [partition for partition in page.line.partitions if id(partition) not in chosen]
+
+
+def _not_drawn(page: RunPage) -> str:
+    """What is said of the partitions that are not drawn."""
+    if not page.quiet:
+        return ""
+    said = _shortage(page, page.quiet) or "none of them without a leader or under min ISR"
+    return f"{counted(len(page.quiet), 'more partition')} not drawn: {said}."
 
 
 def _short_ms(page: RunPage, partition: PartitionLine) -> tuple[int, int]:
