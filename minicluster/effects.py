@@ -7,17 +7,16 @@ beside their machines; the ones here are understood by every shell.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, dataclass_transform
 
-from minicluster.values import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+@dataclass_transform(frozen_default=True)
+class Effect(Struct, frozen=True):
     """The base of all effects."""
 
 
-@dataclass(frozen=True, slots=True)
 class Send(Effect):
     """Send a request; the response, or its absence, comes back under the correlation id."""
 
@@ -28,7 +27,6 @@ class Send(Effect):
     timeout_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Forward(Send):
     """Send a client's request in the client's name (KIP-590).
 
@@ -38,7 +36,6 @@ class Forward(Send):
     client: Any = None
 
 
-@dataclass(frozen=True, slots=True)
 class Respond(Effect):
     """Respond to the request that came in with this token."""
 
@@ -46,7 +43,6 @@ class Respond(Effect):
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
 class SetTimer(Effect):
     """Wake the machine at a time; a timer of the same name is replaced."""
 
@@ -54,14 +50,12 @@ class SetTimer(Effect):
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
 class CancelTimer(Effect):
     """Forget the timer of this name, if there is one."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class Trace(Effect):
     """Leave a row in the event trace (tables in ``minicluster.trace``)."""
 
@@ -69,7 +63,6 @@ class Trace(Effect):
     row: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class FaultHit(Effect):
     """A planted fault (``minicluster.faults``) changed what the machine did."""
 

@@ -60,7 +60,7 @@ from minicluster.security.acls import Operation
 from minicluster.security.authorizer import NeverDecided
 from minicluster.security.principals import Requester
 from minicluster.security.protocols import CONTROLLER_LISTENER
-from minicluster.security.screening import Access, Asked, Rejected
+from minicluster.security.screening import EVERYTHING, Access, Asked, Rejected
 from minicluster.server.authorization import SCREENS
 from minicluster.server.controller_listener import RESPONDERS, ControllerListenerState
 from minicluster.server.controller_listener import respond as controller_response
@@ -257,7 +257,7 @@ class QuorumController(QuorumShell):
             request = result.request
             (token.packet if isinstance(token, Forwarded) else token).complete = result.complete
         else:
-            access = Access(None, requester or Requester())
+            access = EVERYTHING if requester is None else Access(None, requester)
         self._on_request(token, request, version, client, access, forwarded=forwarded)
 
     def _on_request(

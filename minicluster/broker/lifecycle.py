@@ -82,7 +82,6 @@ VALID_PREVIOUS_STATES: Mapping[BrokerState, frozenset[BrokerState]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerStateChanged(Effect):
     """The broker entered a state.
 
@@ -94,7 +93,6 @@ class BrokerStateChanged(Effect):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerRegistered(Effect):
     """The controller gave this incarnation a broker epoch; all its requests carry it from now."""
 

@@ -18,10 +18,8 @@ from minicluster.clients.offsets import Membership
 from minicluster.clients.reader import ConsumedRecord
 from minicluster.clients.transactional_producer import Transaction
 from minicluster.effects import Effect
-from minicluster.values import dataclass
 
 
-@dataclass(frozen=True, slots=True)
 class BeginTransaction(Effect):
     """Hand a transaction to the producer; its end comes back as ``on_transaction_end``."""
 

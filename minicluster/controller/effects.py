@@ -7,10 +7,8 @@ from typing import Any
 from minicluster.controller.errors import Refusal, Rejected
 from minicluster.effects import Effect, Respond
 from minicluster.protocol.records import VersionedRecord
-from minicluster.values import dataclass
 
 
-@dataclass(frozen=True, slots=True)
 class Append(Effect):
     """Append these records in this epoch, as one batch.
 
@@ -23,7 +21,6 @@ class Append(Effect):
     records: tuple[VersionedRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class RaiseKRaftVersion(Effect):
     """Let the quorum write kraft.version and the voters: two control records, next in the log."""
 
@@ -31,7 +28,6 @@ class RaiseKRaftVersion(Effect):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
 class Resign(Effect):
     """Resign as the leader of this epoch: the machine is not active any more."""
 
@@ -39,7 +35,6 @@ class Resign(Effect):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class TaskFailed(Effect):
     """Report a fault in a periodic task, which runs again later."""
 
@@ -47,7 +42,6 @@ class TaskFailed(Effect):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReportRefusal(Effect):
     """Log a refusal with its reason, and trace it.
 
@@ -67,7 +61,6 @@ def report_rejected(token: Any, request: Any, rejected: Rejected) -> list[Effect
     return [ReportRefusal(token, request, refusal)]
 
 
-@dataclass(frozen=True, slots=True)
 class ControllerRespond(Respond):
     """A response, with what the trace of requests shows of it.
 

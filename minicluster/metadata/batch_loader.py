@@ -90,7 +90,6 @@ class SnapshotManifest:
     provenance: Provenance
 
 
-@dataclass(frozen=True, slots=True)
 class LoaderFault(Effect):
     """A record, or the absence of one, that should not be; loading continues."""
 

@@ -42,7 +42,6 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.planting import step
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
-from minicluster.values import dataclass
 
 INITIALIZE_NEW_PUBLISHERS = "initialize-new-publishers"
 INITIALIZE_RETRY_MS = 100
@@ -52,8 +51,7 @@ class PublisherInstalledTwice(MiniclusterError):
     """A publisher of this name is installed already."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publish(Effect):
+class Publish(Effect, kw_only=True):
     """Give a publisher a delta, the image after it, and where they come from.
 
     Shapes:  the first one of each publisher starts from the empty image.
@@ -65,7 +63,6 @@ class Publish(Effect):
     manifest: LogDeltaManifest | SnapshotManifest
 
 
-@dataclass(frozen=True, slots=True)
 class ControllerChanged(Effect):
     """Publish the leader of the quorum."""
 
@@ -73,7 +70,6 @@ class ControllerChanged(Effect):
     leader: LeaderAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
 class ClosePublisher(Effect):
     """Close a publisher that is not needed any more."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from minicluster.effects import Effect
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.values import dataclass
 
 MAX_BYTES_DEFAULT = 20 << 20
 """``metadata.log.max.record.bytes.between.snapshots``"""
@@ -18,8 +17,7 @@ MAX_INTERVAL_MS_DEFAULT = 3_600_000
 """``metadata.log.max.snapshot.interval.ms``; 0 turns it off."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteSnapshot(Effect):
+class WriteSnapshot(Effect, kw_only=True):
     """Write this image as a snapshot, and report the end.
 
     Units:   snapshot_id is (end offset, exclusive; epoch).

@@ -12,10 +12,8 @@ from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
 from minicluster.quorum.errors import InvalidRequest, VoteRejection
 from minicluster.quorum.state.voters import VoterSet
-from minicluster.values import dataclass
 
 
-@dataclass(frozen=True, slots=True)
 class SendTo(Send):
     """A request to a node at an address; ``to`` is a bootstrap id where only that is known."""
 
@@ -23,14 +21,12 @@ class SendTo(Send):
     port: int = 0
 
 
-@dataclass(frozen=True, slots=True)
 class Persist(Effect):
     """Write the quorum-state file, flushed, before anything that follows leaves the node."""
 
     state: QuorumState
 
 
-@dataclass(frozen=True, slots=True)
 class Voted(Effect):
     """This node's vote of an epoch, its own candidacy included; ``Persist`` has come before."""
 
@@ -38,7 +34,6 @@ class Voted(Effect):
     candidate_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class VoteRejected(Effect):
     """This node has not granted a vote, or a pre-vote, of its present epoch.
 
@@ -51,21 +46,18 @@ class VoteRejected(Effect):
     reason: VoteRejection
 
 
-@dataclass(frozen=True, slots=True)
 class RequestInvalid(Effect):
     """This node has responded INVALID_REQUEST, a code with many reasons."""
 
     reason: InvalidRequest
 
 
-@dataclass(frozen=True, slots=True)
 class Appended(Effect):
     """The machine has appended a batch to its log (its own as leader, or the leader's)."""
 
     batch: RecordBatch
 
 
-@dataclass(frozen=True, slots=True)
 class Began(Effect):
     """The node has started with its log, which ends there; all of it is on disk."""
 
@@ -73,14 +65,12 @@ class Began(Effect):
     last_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class Flushed(Effect):
     """Everything below an offset is on disk now; lower than before only after a truncation."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class Truncated(Effect):
     """The machine has truncated its log to an offset."""
 
@@ -88,7 +78,6 @@ class Truncated(Effect):
     last_epoch: int = 0  # of what is left
 
 
-@dataclass(frozen=True, slots=True)
 class VotersChanged(Effect):
     """The voter set or kraft.version as last read from the log, committed or not."""
 
@@ -96,14 +85,12 @@ class VotersChanged(Effect):
     kraft_version: int
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotInstalled(Effect):
     """The log is empty and begins where a downloaded snapshot ends."""
 
     snapshot_id: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
 class HighWatermarkChanged(Effect):
     """The high watermark of this node has advanced: what is below it is committed.
 
@@ -114,28 +101,24 @@ class HighWatermarkChanged(Effect):
     voters: VoterSet | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Deposed(Effect):
     """This node does not lead the epoch any more: it resigned, or learnt of a higher epoch."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class ListenerEffect(Effect):
     """A call to a listener; the first one registered is called ""."""
 
     listener: str
 
 
-@dataclass(frozen=True, slots=True)
 class Commit(ListenerEffect):
     """Committed batches, control batches among them, contiguous with those before."""
 
     batches: tuple[RecordBatch, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class LoadSnapshot(ListenerEffect):
     """The listener starts over from a snapshot; commits continue at its end offset."""
 
@@ -143,7 +126,6 @@ class LoadSnapshot(ListenerEffect):
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
 class LoadBootstrap(ListenerEffect):
     """The log begins with a bootstrap checkpoint, 0-0; its data records are the listener's."""
 
@@ -151,7 +133,6 @@ class LoadBootstrap(ListenerEffect):
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderChange(ListenerEffect):
     """Another epoch, or its leader became known; -1 means none is known.
 
@@ -162,7 +143,6 @@ class LeaderChange(ListenerEffect):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class ShutDown(Effect):
     """The graceful shutdown has ended; the machine takes no more inputs."""
 

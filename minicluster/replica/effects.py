@@ -7,31 +7,26 @@ from typing import Any
 
 from minicluster.effects import Effect
 from minicluster.protocol import ErrorCode
-from minicluster.values import dataclass
 
 
-@dataclass(frozen=True, slots=True)
 class CloseConnection(Effect):
     """End the connection of the request that came in with this token, without a response."""
 
     token: Any
 
 
-@dataclass(frozen=True, slots=True)
 class DirectoryFailed(Effect):
     """A log directory is lost; the lifecycle reports it to the controller (KIP-858)."""
 
     directory: uuid.UUID
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerHalted(Effect):
     """The process ends at once, as in a crash: it cannot run without this directory."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class FetchFailed(Effect):
     """A partition is not fetched any more until its next leader epoch."""
 
@@ -40,8 +35,7 @@ class FetchFailed(Effect):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionFailed(Effect):
+class AlterPartitionFailed(Effect, kw_only=True):
     """A proposed ISR was rejected; Kafka logs the same.
 
     Source:  Partition.handleAlterPartitionError.

@@ -15,13 +15,11 @@ from typing import Any
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ControlledShutdownRequest
-from minicluster.values import dataclass
 
 TIMER = "controlled-shutdown"
 CORRELATION_ID = 1 << 31  # one request is under way at a time
 
 
-@dataclass(frozen=True, slots=True)
 class LeadershipsMoved(Effect):
     """The replicas may end: nothing is led here any more, or no attempt is left."""
 

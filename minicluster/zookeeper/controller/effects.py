@@ -7,11 +7,9 @@ from typing import Any
 
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.topic_partition import TopicPartition
-from minicluster.values import dataclass
 from minicluster.zookeeper.server.operations import Request
 
 
-@dataclass(frozen=True, slots=True)
 class RequestZooKeeper(Effect):
     """Send these requests at once, in order; all results come back together.
 
@@ -21,21 +19,18 @@ class RequestZooKeeper(Effect):
     requests: tuple[Request, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class OpenChannel(Effect):
     """Start a channel to a broker: its requests leave one after another."""
 
     broker: int
 
 
-@dataclass(frozen=True, slots=True)
 class CloseChannel(Effect):
     """Forget the channel to a broker, and all that waits in it."""
 
     broker: int
 
 
-@dataclass(frozen=True, slots=True)
 class ControlRequest(Effect):
     """Put a request into the channel to a broker; the response goes to ``on_control_response``."""
 
@@ -44,7 +39,6 @@ class ControlRequest(Effect):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
 class RespondOnceLed(Respond):
     """Respond to ElectLeaders once this broker's metadata has the new leaders, or at a time."""
 

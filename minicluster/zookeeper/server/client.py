@@ -39,19 +39,16 @@ TIMER = "zookeeper-session"
 RETRY_MS = 100
 
 
-@dataclass(frozen=True, slots=True)
 class SessionOpened(Effect):
     """There is a new session."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True)
 class SessionExpired(Effect):
     """The session is gone, with its ephemeral znodes and watches; a new one is on its way."""
 
 
-@dataclass(frozen=True, slots=True)
 class Results(Effect):
     """The results of the requests under a key, in order."""
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from minicluster.effects import Effect
-from minicluster.values import dataclass
 from minicluster.zookeeper.server.operations import Code, Operation
 from minicluster.zookeeper.server.tree import Change
 from minicluster.zookeeper.server.watches import WatchEvent
 
 
-@dataclass(frozen=True, slots=True)
 class NotifyWatch(Effect):
     """Send a watch event to the client of a session."""
 
@@ -17,7 +15,6 @@ class NotifyWatch(Effect):
     event: WatchEvent
 
 
-@dataclass(frozen=True, slots=True)
 class LogTransaction(Effect):
     """Append a transaction to ZooKeeper's log.
 
