@@ -10,9 +10,10 @@ The controller's requests become an image (``ControlRequests``), and the replica
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from minicluster import effects as fx
 from minicluster.actors.links import Packet

@@ -7,8 +7,9 @@ From IBP 2.7-IV2 on, ISR changes go to the controller (KIP-497), in the version 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from minicluster import effects as fx
 from minicluster.actors.network import Completion

@@ -84,7 +84,8 @@ def _comparable(effects: list[Effect]) -> list[Effect]:
 def _bare(effect: Effect) -> Effect:
     """A response without the difference between no data and empty data, which kazoo hides."""
     if isinstance(effect, Respond) and isinstance(effect.response, Result):
-        return replace(effect, response=replace(effect.response, data=effect.response.data or None))
+        result = effect.response
+        return Respond(effect.token, replace(result, data=result.data or None))
     return effect
 
 
