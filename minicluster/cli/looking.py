@@ -9,7 +9,7 @@ import click
 
 from minicluster.cli.options import path_type
 from minicluster.cli.scenarios import fault_rows
-from minicluster.cli.terminal import print_line, print_lines
+from minicluster.cli.terminal import complain, print_line, print_lines
 from minicluster.errors import UserError, instead, printable
 
 if TYPE_CHECKING:
@@ -33,10 +33,14 @@ def show_trace(
 ) -> int:
     """Show the trace of RUN (a run folder) as text: requests, partitions, elections, faults."""
     from minicluster.verify.evidence.reading import read_run
+    from minicluster.verify.model import Evidence
     from minicluster.verify.reporting.trace_text import trace_lines
 
-    place = None if around is None else _place(around)
-    lines = trace_lines(read_run(run, run.name), around=place, node=node, api=api, every=every)
+    place, known = None if around is None else _place(around), read_run(run, run.name)
+    for problem in known.problems:
+        if problem.evidence is Evidence.TRACE:
+            complain(f"left out: {problem.why}")
+    lines = trace_lines(known, around=place, node=node, api=api, every=every)
     print_lines(map(printable, lines))
     return 0
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from shutil import copytree
 from xml.etree import ElementTree
 
 import pytest
@@ -103,6 +105,39 @@ def test_a_wrong_word_of_trace_is_one_line(
     assert run(["trace", str(folder), *words]) == 64
     err = capsys.readouterr().err
     assert line in err and len(err.splitlines()) == 1
+
+
+def damage_rows(table: Path) -> None:
+    """Lose all rows of a table; what its file says of itself stays as it was."""
+    content = bytearray(table.read_bytes())
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    content[4:footer] = bytes(footer - 4)
+    table.write_bytes(content)
+
+
+def test_a_damaged_table_is_left_out_and_named(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = copytree(folder, tmp_path / "run") / "trace" / "partition_event.parquet"
+    damage_rows(table)
+    assert run(["trace", str(tmp_path / "run")]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"left out: {table}: not what the run wrote")
+    assert "elected" in shown.out and "become_leader" not in shown.out
+
+
+def test_a_table_that_cannot_be_read_is_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a run that does not know what it wrote: nothing but the rows show the damage."""
+    copied = copytree(folder, tmp_path / "run")
+    header = json.loads((copied / "run.json").read_text())
+    (copied / "run.json").write_text(json.dumps({**header, "written": {}}))
+    table = copied / "trace" / "partition_event.parquet"
+    damage_rows(table)
+    assert run(["trace", str(copied)]) > 0
+    err = capsys.readouterr().err
+    assert f"{table}: cannot be read: " in err and len(err.splitlines()) == 1
 
 
 def test_each_rule_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from minicluster.errors import UserError
 from minicluster.values import dataclass
 from minicluster.verify.evidence.response_errors import response_errors
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.evidence.trace_tables import trace_rows
+from minicluster.verify.evidence.trace_tables import DamagedTable, read_table, trace_rows
 from minicluster.verify.reporting.scale import Clock
 
 LINES = 25  # on either side of a place
@@ -61,7 +61,8 @@ def trace_lines(
     Shapes:  around: ("offset", of the metadata log) or ("ms", a moment): the lines next to it;
              node, api: only events about them; every: fetches, heartbeats and appends as well,
              which are left out unless the api is one of them.
-    Errors:  UserError for a run without a trace, or an api that it has no request of.
+    Errors:  UserError for a run without a trace, a table that cannot be read, or an api that the
+             run has no request of.
     """
     events = sorted(_events(run))
     if not events:
@@ -111,7 +112,17 @@ def _line(event: Event) -> str:
 
 def _events(run: Run) -> Iterator[Event]:
     for table in _TABLES:
-        for row in trace_rows(run, table):
+        if (file := run.trace.get(table)) is None:
+            continue
+        try:
+            rows = [
+                row
+                for piece in read_table(file, table, as_written=True)
+                for row in piece.to_pylist()
+            ]
+        except DamagedTable as error:
+            raise UserError(str(error)) from None
+        for row in rows:
             yield _request(row) if table == "rpc" else event_of(table, row)
 
 
