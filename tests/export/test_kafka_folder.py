@@ -303,7 +303,7 @@ def test_a_place_that_cannot_be_written_is_named_as_it_was_given(
         ({"controllers": [], "brokers": []}, 66, "it has no controllers"),
         ({"brokers": [1, 101]}, 64, "node 101 is broker and controller at once"),
         ({"brokers": [1, 2, 3, 4]}, 66, "it has no broker-4.zip"),
-        ({"ended_at_ms": "soon"}, 65, "ended_at_ms is 'soon', not an integer"),
+        ({"ended_at_ms": "soon"}, 65, "ended_at_ms: expected `int | null`, got `str`"),
     ],
 )
 def test_a_run_that_kafka_cannot_start_from_is_refused_in_one_line(
