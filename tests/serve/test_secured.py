@@ -29,8 +29,8 @@ def test_who_has_a_password_gets_in_and_it_stands_in_his_file_alone(tmp_path: Pa
         admin = AdminClient({**settings, "sasl.username": "admin", "sasl.password": "boss"})
         admin.create_topics([NewTopic("orders", 1)])["orders"].result(20)
         alice = AdminClient({**settings, "sasl.username": "alice", "sasl.password": SECRET})
-        assert set(admin.list_topics(timeout=10).topics) == {"orders"}
-        assert set(alice.list_topics(timeout=10).topics) == set()
+        assert set(admin.list_topics(timeout=30).topics) == {"orders"}
+        assert set(alice.list_topics(timeout=30).topics) == set()
         code, _, _ = served.end()
         assert code == 0
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
