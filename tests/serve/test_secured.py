@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,10 @@ def test_who_has_a_password_gets_in_and_it_stands_in_his_file_alone(tmp_path: Pa
         admin = AdminClient({**settings, "sasl.username": "admin", "sasl.password": "boss"})
         admin.create_topics([NewTopic("orders", 1)])["orders"].result(20)
         alice = AdminClient({**settings, "sasl.username": "alice", "sasl.password": SECRET})
-        assert set(admin.list_topics(timeout=30).topics) == {"orders"}
+        deadline_s = time.monotonic() + 30  # a broker hears of the topic after the controller
+        while not (known := set(admin.list_topics(timeout=30).topics)):
+            assert time.monotonic() < deadline_s
+        assert known == {"orders"}
         assert set(alice.list_topics(timeout=30).topics) == set()
         code, _, _ = served.end()
         assert code == 0
