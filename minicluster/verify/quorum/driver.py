@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import merge
 from operator import itemgetter
+from typing import Any
 
 from minicluster.configs.views import broker_default
+from minicluster.durations import parse_duration_ms
 from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.histories.traced_run import History, TracedRun
 from minicluster.verify.judging import Judge
@@ -37,8 +40,7 @@ _EVENT, _RESPONSE = range(2)
 
 def judge_quorum(run: TracedRun, judge: Judge) -> None:
     """Judge the quorum of a run that has ended."""
-    timeout_ms = int(run.header.config.get(_FETCH_TIMEOUT, broker_default(_FETCH_TIMEOUT)))
-    fold = Quorum(run.epoch_starts, check_quorum_ms=timeout_ms * 3 // 2)
+    fold = Quorum(run.epoch_starts, check_quorum_ms=_fetch_timeout_ms(run.header.config) * 3 // 2)
     events = ((row["seq"], _EVENT, row) for row in run.rows("raft_event"))
     of_responses = judge.asks(_OF_RESPONSES)
     responses = (
@@ -52,6 +54,12 @@ def judge_quorum(run: TracedRun, judge: Judge) -> None:
         else:
             judge.hear(fold.on_fetch(Exchange(row)), request=row["id"])
     judge.hear(fold.at_end())
+
+
+def _fetch_timeout_ms(config: Mapping[str, Any]) -> int:
+    """As the cluster takes it: a number is milliseconds, and a text may have a unit."""
+    given = str(config.get(_FETCH_TIMEOUT, broker_default(_FETCH_TIMEOUT)))
+    return int(given) if given.isdecimal() else parse_duration_ms(given, what=_FETCH_TIMEOUT)
 
 
 HISTORY = History(yields=(), reads=("raft_event", "rpc"), fold=judge_quorum, rules=OF_QUORUM)

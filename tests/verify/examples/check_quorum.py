@@ -47,6 +47,20 @@ def e47_one_of_five() -> RunBuilder:
     return story
 
 
+@breaks(a_leader_without_a_majority_resigns)
+def e47_shorter_timeout() -> RunBuilder:
+    """102 fetches every four seconds, and the timeout is half a second."""
+    config = {"controller.quorum.fetch.timeout.ms": 500}
+    return _fetched(RunBuilder(cluster(), config=config), 4_000, 102)
+
+
+@keeps(a_leader_without_a_majority_resigns)
+def e47_near_longer_timeout() -> RunBuilder:
+    """Nobody fetches for twelve seconds, and the timeout is ten."""
+    config = {"controller.quorum.fetch.timeout.ms": "10s"}
+    return _fetched(RunBuilder(cluster(), config=config), 20_000)
+
+
 @keeps(a_leader_without_a_majority_resigns)
 def e47_near() -> RunBuilder:
     """102 fetches from leader 101 every two seconds, and 103 never does."""
