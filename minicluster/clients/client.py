@@ -46,6 +46,7 @@ class Client:
         self.leaders: dict[TopicPartition, int] = {}
         self.leader_epochs: dict[TopicPartition, int] = {}
         self.topic_ids: dict[Any, str] = {}
+        self._known_ids: dict[str, Any] = {}  # of the topic that had each name last
         self.effects: list[Effect] = []
         self._brokers = tuple(brokers)
         self._next_broker = 0
@@ -147,7 +148,8 @@ class Client:
             return False
         existing = [topic for topic in response.topics if topic.error_code == ErrorCode.NONE]
         for topic in existing:
-            is_new = topic.topic_id not in self.topic_ids
+            is_new = self._known_ids.get(topic.name) != topic.topic_id
+            self._known_ids[topic.name] = topic.topic_id
             self.topic_ids[topic.topic_id] = topic.name
             for partition in topic.partitions:
                 place = topic.name, partition.partition_index
