@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
@@ -14,7 +15,7 @@ from minicluster.clients.consumer import GroupProtocol
 from minicluster.effects import Send, SetTimer
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import FindCoordinatorResponse
+from minicluster.protocol.messages import FindCoordinatorResponse, MetadataResponse
 
 SMALL = {"offsets.topic.num.partitions": 1}
 
@@ -156,3 +157,27 @@ def test_deleted_records_are_not_waited_for(cluster: MiniCluster) -> None:
         lambda: group.actors[0].client.committed.get(("alpha", 0)) == 5, within="30s"
     )
     assert group.seen == 0 and unfinished(inside(cluster)) == []
+
+
+def test_metadata_of_an_earlier_leader_epoch_is_not_taken_but_of_another_topic_is() -> None:
+    """KIP-320; Metadata.updateLatestMetadata. A broker that is cut off knows what was before."""
+    client = Client("app", [1, 2, 3])
+    topic, made_anew = UUID(int=1), UUID(int=2)
+    kind = MetadataResponse
+
+    def told(topic_id: UUID, leader: int, epoch: int) -> int:
+        """The leader of alpha-0 for the client, once it was told of one."""
+        partition = kind.MetadataResponsePartition(leader_id=leader, leader_epoch=epoch)
+        alpha = kind.MetadataResponseTopic(name="alpha", topic_id=topic_id, partitions=(partition,))
+        client.find_leaders(["alpha"], lambda _: None, 0)
+        sent = client.take_effects()[-1]
+        assert isinstance(sent, Send)
+        client.on_end(sent.correlation_id, kind(topics=(alpha,)), 0)
+        return client.leaders["alpha", 0]
+
+    assert [told(topic, 1, 0), told(topic, 3, 3), told(topic, 1, 0), told(topic, 2, 3)] == [
+        1, 3, 3, 2,
+    ]  # fmt: skip
+    assert told(made_anew, 1, 0) == 1
+    assert told(topic, 2, 3) == 2, "a stale broker; its next fetch fails, and it asks again"
+    assert told(made_anew, 1, 0) == 1
