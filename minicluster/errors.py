@@ -21,7 +21,7 @@ class Stopped(MiniclusterError):
     """Ctrl-C ended a command. The message is one line: what was stopped, and how to repeat it."""
 
 
-class InternalError:
+class Crash:
     """A fault of this program, as text, which also comes from other processes.
 
     Shapes:  line: the error in one line; trace: its traceback.

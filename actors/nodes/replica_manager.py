@@ -169,7 +169,7 @@ class ReplicaManager(Shell):
 
     def on_receive(self, message: Any) -> Any:
         self.machine.state.behind_ms = self.rt.behind_ms
-        Shell.on_receive(self, message)
+        super().on_receive(message)
 
     def now(self) -> int:
         return self.rt.epoch_ms + Shell.now(self)

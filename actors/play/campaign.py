@@ -23,7 +23,7 @@ from minicluster.actors.play.player import (
 )
 from minicluster.actors.runtime import garbage
 from minicluster.durations import format_duration
-from minicluster.errors import InternalError, MiniclusterError, UserError, counted
+from minicluster.errors import Crash, MiniclusterError, UserError, counted
 from minicluster.own_folders import temporary_folder
 from minicluster.rules import Rules
 from minicluster.scenario import Scenario, Step
@@ -72,7 +72,7 @@ class Outcome:
     path: Path | None = None
     variation: tuple[int, ...] = ()
     observations: frozenset[Observation] = frozenset()
-    crash: InternalError | None = None
+    crash: Crash | None = None
 
     @property
     def name(self) -> str:
@@ -159,7 +159,7 @@ def play_seed(
             cluster_ms=0,
             steps_done=0,
             idle_faults=(),
-            crash=InternalError(error),
+            crash=Crash(error),
         )
     garbage.collect()
     return replace(outcome, variation=variation)

@@ -22,7 +22,7 @@ from minicluster.cli.terminal import (
     report_crash,
     shown_verification,
 )
-from minicluster.errors import InternalError, MiniclusterError, Stopped, UserError, counted
+from minicluster.errors import Crash, MiniclusterError, Stopped, UserError, counted
 from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def _shrunk(
         except (MiniclusterError, OSError):
             raise
         except Exception as error:
-            report_crash(InternalError(error), words)
+            report_crash(Crash(error), words)
             return None
 
 

@@ -40,7 +40,7 @@ from minicluster.cli.terminal import (
     shown_os_error,
 )
 from minicluster.cli.what_if import what_if_command
-from minicluster.errors import InternalError, MiniclusterError, Stopped, UserError, instead
+from minicluster.errors import Crash, MiniclusterError, Stopped, UserError, instead
 
 _WHOLE = 1_000  # characters, more than any first sentence has
 
@@ -128,5 +128,5 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11: while a class is made
             complain("minicluster: stopped")
             return EXIT_STOPPED
-        report_crash(InternalError(error), arguments)
+        report_crash(Crash(error), arguments)
         return EXIT_INTERNAL

@@ -19,7 +19,7 @@ from typing import IO, TextIO
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from minicluster.errors import InternalError, NoEffectWarning, printable
+from minicluster.errors import Crash, NoEffectWarning, printable
 from minicluster.version import VERSION
 
 
@@ -130,7 +130,7 @@ def is_full_disk(error: BaseException) -> bool:
     return FULL in str(error)
 
 
-def report_crash(crash: InternalError, arguments: Iterable[object]) -> None:
+def report_crash(crash: Crash, arguments: Iterable[object]) -> None:
     """Report in one line a fault of the program, and leave the traceback in a file."""
     content = (
         f"minicluster {VERSION}, Python {platform.python_version()}, "

@@ -34,9 +34,9 @@ class KnownRecord:
 
     Shapes:  broker: that responded; -1 where the cluster's own client has not recorded it.
              numbered: of a producer with an id; None: not known. producer_id: that one, if its
-             client tells it. leader_epoch: of the batch that
-             was read. led: the highest epoch in which a broker led when it was acknowledged.
-             excuse: why nothing is promised of it, once the run is over.
+             client tells it. leader_epoch: of the batch that was read. led: the highest epoch in
+             which a broker led when it was acknowledged. excuse: why nothing is promised of it,
+             once the run is over.
     """
 
     seq: int

@@ -101,8 +101,8 @@ class AtEnd:
     """What is known of the partition when the run is over.
 
     Shapes:  processes: by broker that runs, the process that left its log. batches: by broker those
-             of producers with an id, in order. numbered: values that an
-             idempotent producer of the cluster's own has sent.
+             of producers with an id, in order. numbered: values that an idempotent producer of the
+             cluster's own has sent.
     """
 
     loss: Loss | None
