@@ -19,8 +19,8 @@ from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import TopicNames
 from minicluster.verify.producers.producers import COMMIT, Batch
 from minicluster.verify.programs.lag import Lags, the_lag_of_a_group_falls
-from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Reading, Readings, SaidOf
-from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
+from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Reading, Readings
+from minicluster.verify.rules.rule import CASE, Findings, SaidOf, broken, exempt, rule
 
 
 @dataclass(slots=True)

@@ -16,9 +16,9 @@ from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import TopicNames
-from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Readings, SaidOf
+from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Readings
 from minicluster.verify.programs.requests import Process
-from minicluster.verify.rules.rule import CASE, Findings, broken, rule
+from minicluster.verify.rules.rule import CASE, Findings, SaidOf, broken, rule
 
 
 @dataclass(slots=True)

@@ -19,14 +19,11 @@ from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import TopicNames
 from minicluster.verify.programs.requests import Asked, Process
-from minicluster.verify.rules.rule import Said
 
 OF_GROUPS = ("client_record", "group_event", "log_batch", "partition_event", "raft_event",
              "replica_log", "rpc")  # fmt: skip
 """The tables without which rules about groups are unknown."""
 GroupPlace = tuple[str | None, str, int]  # group, topic id, partition
-SaidOf = tuple[Said, str, int, int]
-"""What rules say, with topic, partition and event of what they say it of."""
 
 
 @dataclass(slots=True)

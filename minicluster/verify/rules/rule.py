@@ -106,6 +106,8 @@ Findings = Iterator[Outcome]
 Judgement = Callable[..., Findings]
 Said = Iterable[tuple[str, Outcome | Crashed]]
 """Outcomes, each with the id of its rule."""
+SaidOf = tuple[Said, str, int, int]
+"""What rules say, with topic, partition and event of what they say it of."""
 
 
 def exempt(why: str) -> Exempt:
