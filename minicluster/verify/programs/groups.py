@@ -167,9 +167,6 @@ def a_group_is_handed_what_it_passes(record: KnownRecord, group: GroupInPartitio
     unless a program passed it by a seek of its own."""
     offset, reading = record.offset, group.reading
     handed = offset in reading.handed
-    if record.excuse is not None:
-        yield exempt(record.excuse)
-        return
     if not handed and _is_in(reading.sought, offset):
         yield exempt("a program of the group has set its own position")
         return

@@ -34,8 +34,6 @@ def _built_as(kind: type, *, is_broken: bool) -> Cases:
 LOGS_BAD, LOGS_NEAR = (_built_as(LogBuilder, is_broken=bad) for bad in (True, False))
 RUNS_BAD, RUNS_NEAR = (_built_as(RunBuilder, is_broken=bad) for bad in (True, False))
 ZNODES_BAD, ZNODES_NEAR = (_built_as(ZnodeRun, is_broken=bad) for bad in (True, False))
-COUNT_NO_CASE = {"d1_near_disk", "d1_near_just_failed", "d1_near_leads_elsewhere"}
-"""Near misses without a case: what traces show of directories counts only where it breaks D1."""
 BY_NAME = {example.name: example for example in EXAMPLES}
 
 

@@ -12,7 +12,7 @@ from minicluster.verify.partition.clients import (
     clients_see_one_value_at_each_offset,
 )
 from tests.verify.examples.example import breaks, keeps
-from tests.verify.handwritten.clients import client, holds, leads, read, sent
+from tests.verify.handwritten.clients import behind_a_loss, client, holds, leads, read, sent
 from tests.verify.handwritten.log import OTHER_TOPIC, TOPIC, partition
 from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
 
@@ -200,3 +200,11 @@ def f9_same_sequence() -> RunBuilder:
 def f9_made_again() -> RunBuilder:
     """Three topics come one after the other under one name, each with its own value at offset 0."""
     return _under_one_name(*_TOPIC_IDS)
+
+
+@keeps(acknowledged_records_are_not_lost)
+def f1_near_lost() -> RunBuilder:
+    """Of two acknowledged records the last ISR member lost one, when it came back with an empty
+    log."""
+    run = behind_a_loss()
+    return sent(sent(run, 0, "before"), 2, "v2")

@@ -7,6 +7,7 @@ from typing import Any
 from minicluster.verify.group.consumers import polls_skip_no_record, positions_do_not_go_back
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import (
+    behind_a_loss,
     history,
     holds,
     later,
@@ -16,7 +17,6 @@ from tests.verify.handwritten.clients import (
     poll,
     reads,
 )
-from tests.verify.handwritten.log import change
 from tests.verify.handwritten.run import RunBuilder, plain_run
 
 
@@ -89,14 +89,4 @@ def f12_near() -> RunBuilder:
 def f12_behind_a_loss() -> RunBuilder:
     """The last ISR member comes back with an empty log; a response has records of that epoch, which
     may be lost by now, and of the next one."""
-    run = plain_run()
-    run.log.op(change(isr=(1,)))
-    run.committed()
-    for epoch, left, end in ((0, 0, 2), (1, 0, 2), (2, 2, 6)):
-        process: dict[str, Any] = {"incarnation": f"1-{epoch}", "leader_epoch": epoch}
-        process |= {"isr": [1], "maximal_isr": [1]}
-        run.partition("become_leader", leo=left, **process)
-        run.partition("hw", hw_old=left, hw_new=end, leo=end, **process)
-    holds(run, 1, {0: "v0", 1: "v1"}, epoch=1)
-    holds(run, 1, {2: "v2", 3: "v3", 4: "v4", 5: "v5"}, epoch=2)
-    return poll(own(run, "m1"), "m1", 0, 1, 2, 3)
+    return poll(own(behind_a_loss(), "m1"), "m1", 0, 1, 2, 3)

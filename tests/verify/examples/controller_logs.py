@@ -13,7 +13,7 @@ from minicluster.verify.quorum.controller_logs import (
 )
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.examples.quorum import leading
-from tests.verify.handwritten.log import LogBuilder, change, cluster
+from tests.verify.handwritten.log import V3_1, LogBuilder, change, cluster
 from tests.verify.handwritten.run import RunBuilder, WithSnapshot, cut_log
 
 _NO_OP = r.NoOpRecord()
@@ -62,6 +62,14 @@ def e02_near() -> LogBuilder:
 def e03_bad() -> LogBuilder:
     """Epoch 2 begins with a NoOpRecord."""
     log = cluster()
+    log.epoch = 2
+    return log.op(_NO_OP)
+
+
+@keeps(each_epoch_begins_with_its_leader_change)
+def e03_near_before_3_6() -> LogBuilder:
+    """At metadata version 3.1, epoch 2 begins with a record of its leader's own."""
+    log = cluster(mv=V3_1)
     log.epoch = 2
     return log.op(_NO_OP)
 

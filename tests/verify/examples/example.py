@@ -36,13 +36,14 @@ Evidence = TypeVar("Evidence", bound=Written)
 class Example(Generic[Evidence]):
     """One function that builds evidence, and the rules of which it is an example.
 
-    Shapes:  is_broken: the rules are broken by it; otherwise it is a near miss, which they look at
-             and find nothing in.
+    Shapes:  is_broken: the rules are broken by it; otherwise it is a near miss, in which they find
+             nothing. has_cases: they look at it; otherwise they promise nothing of it.
     """
 
     build: Callable[[], Evidence]
     rules: tuple[Rule, ...]
     is_broken: bool
+    has_cases: bool = True
 
     @property
     def name(self) -> str:
@@ -81,11 +82,19 @@ def keeps(*rules: Rule) -> Declare:
     return _declare(rules, is_broken=False)
 
 
-def _declare(rules: tuple[Rule, ...], *, is_broken: bool) -> Declare:
+def exempts(*rules: Rule) -> Declare:
+    """Make a near miss of which some rules promise nothing: they have no case in it.
+
+    Errors:  TypeError for a function without a docstring, which is what people are shown.
+    """
+    return _declare(rules, is_broken=False, has_cases=False)
+
+
+def _declare(rules: tuple[Rule, ...], *, is_broken: bool, has_cases: bool = True) -> Declare:
     def declare(build: Callable[[], Evidence]) -> Example[Evidence]:
         if not build.__doc__:
             raise TypeError(f"example {build.__name__} has no docstring, which says what it builds")
-        return Example(build, rules, is_broken)
+        return Example(build, rules, is_broken, has_cases)
 
     return declare
 

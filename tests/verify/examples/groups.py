@@ -13,7 +13,7 @@ from minicluster.verify.group.groups import (
     committed_offsets_are_not_forgotten,
 )
 from tests.verify.examples.consumers import f12_behind_a_loss
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
 from tests.verify.handwritten.clients import (
     client,
     ended,
@@ -57,6 +57,22 @@ def f10_near_another_group() -> RunBuilder:
 def f10_behind_a_loss() -> RunBuilder:
     """A group reads records that may be lost by now, and the ones behind them."""
     return f12_behind_a_loss()
+
+
+@exempts(a_group_leaves_no_record_out)
+def f10_near_sought() -> RunBuilder:
+    """Another client sets the offset of the group to 3, where its next member begins."""
+    run = reads(own(history(), "m1"), "m1", 0, 1)
+    offset(run, "commit", 3, client_id="admin")
+    return reads(own(run, "m2", 2), "m2", 3, 4)
+
+
+@exempts(a_group_leaves_no_record_out)
+def f10_near_misled() -> RunBuilder:
+    """A fault tells a member another offset than its group has, and it begins there."""
+    run = reads(own(history(), "m1"), "m1", 0, 1)
+    own(run, "m2", 2, misled=True)
+    return reads(run, "m2", 3, 4)
 
 
 @breaks(committed_offsets_are_not_forgotten)

@@ -7,7 +7,7 @@ from minicluster.verify.header import (
     no_actor_crashes,
     the_same_seed_gives_the_same_run,
 )
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
 from tests.verify.handwritten.run import RunBuilder, plain_run
 
 
@@ -51,3 +51,10 @@ def x1_bad() -> RunBuilder:
 def x1_near() -> RunBuilder:
     """The run is repeated from its seed, and leaves the same trace hash."""
     return plain_run(repeat_trace_hash="a")
+
+
+@exempts(the_same_seed_gives_the_same_run)
+def x1_near_intercepted() -> RunBuilder:
+    """A function of the test saw requests in the first run, and the repeated one has another
+    hash."""
+    return plain_run(repeat_trace_hash="b", intercepted=["Produce"])

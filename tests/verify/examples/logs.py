@@ -9,7 +9,8 @@ from minicluster.verify.partition.logs import (
     leader_epochs_do_not_decrease_along_a_log,
     replicas_do_not_diverge,
 )
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
+from tests.verify.handwritten.clients import behind_a_loss
 from tests.verify.handwritten.log import change, cluster
 from tests.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
 
@@ -62,6 +63,16 @@ def f2_near_shut_down() -> RunBuilder:
     for row in rows[2:4]:  # of the leader
         row["leader_epoch"] = 2 if row["offset"] else 0
     return run
+
+
+@exempts(every_isr_member_holds_what_is_committed)
+def f2_near_lost() -> RunBuilder:
+    """Broker 1 came back as the last ISR member with an empty log; broker 2, which is in the ISR
+    again, has another record of before at offset 0."""
+    run = behind_a_loss()
+    run.log.op(change((1, 2)))
+    records = (1, "other"), (1, "v1"), (2, "v2"), (2, "v3"), (2, "v4"), (2, "v5")
+    return _runs_with(run.committed(), 2, *records)
 
 
 def _committed_to(run: RunBuilder, *high_watermarks: int) -> RunBuilder:
@@ -142,6 +153,17 @@ def f11_value_of_a_test() -> RunBuilder:
     run = _sent(_led(), 1, idempotent=True)
     run = _sent(_sent(run, 2, idempotent=True, value="a"), 3, idempotent=True, value="a")
     return run.replica_log(1, (0, ONE), (0, "a"), (0, "a"))
+
+
+@keeps(a_retried_record_is_appended_once)
+def f11_near_lost() -> RunBuilder:
+    """A record of an idempotent producer is at offset 0, which may be lost by now, and at 2, where
+    it was sent again."""
+    run = _sent(behind_a_loss(), 1, idempotent=True)
+    for row in run.rows["replica_log"]:
+        if row["offset"] in (0, 2):
+            row["value_id"] = ONE
+    return run
 
 
 @breaks(leader_epochs_do_not_decrease_along_a_log)

@@ -16,7 +16,8 @@ from minicluster.verify.memberships import (
     only_active_replicas_enter_an_isr,
     the_leader_is_active,
 )
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
+from tests.verify.examples.partitions import leaderless
 from tests.verify.handwritten.log import (
     DIR_A,
     DIR_B,
@@ -24,6 +25,7 @@ from tests.verify.handwritten.log import (
     OTHER_TOPIC,
     RECOVERING,
     TOPIC,
+    V3_1,
     LogBuilder,
     change,
     cluster,
@@ -137,6 +139,12 @@ def a8_near() -> LogBuilder:
 def c5_bad() -> LogBuilder:
     """ISR [2] has no leader; broker 3 is elected uncleanly although broker 2 is active."""
     return cluster().op(change((2,), leader=-1)).op(change((3,), leader=3, recovery=RECOVERING))
+
+
+@exempts(the_leader_is_active, no_unclean_election_beside_a_clean_candidate)
+def c5_near_before_3_3() -> LogBuilder:
+    """Metadata version 3.1 has no controlled shutdown, so nobody knows who was active."""
+    return leaderless(V3_1).unfence(2).op(change((2,), leader=2, recovery=RECOVERING))
 
 
 @keeps(no_unclean_election_beside_a_clean_candidate)

@@ -19,7 +19,7 @@ from minicluster.verify.rules.partitions import (
     the_leader_epoch_rises_only_when_it_must,
     the_leader_is_in_the_isr,
 )
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
 from tests.verify.handwritten.log import (
     DIR_A,
     DIR_B,
@@ -28,6 +28,7 @@ from tests.verify.handwritten.log import (
     RECOVERED,
     RECOVERING,
     TOPIC,
+    V3_1,
     LogBuilder,
     change,
     cluster,
@@ -36,9 +37,9 @@ from tests.verify.handwritten.log import (
 )
 
 
-def _leaderless() -> LogBuilder:
+def leaderless(metadata_version: int = 30) -> LogBuilder:
     """orders-0 with ISR [1] and no leader: 2 and 3 left, then the last member was fenced."""
-    log = cluster()
+    log = cluster(mv=metadata_version)
     log.fence(2, change((1, 3)))
     log.fence(3, change((1,)))
     return log.fence(1, change(leader=-1))
@@ -47,7 +48,7 @@ def _leaderless() -> LogBuilder:
 @keeps(a_recovering_partition_has_one_member)
 def recovering() -> LogBuilder:
     """Broker 2, elected uncleanly, is alone in the ISR of orders-0, which is RECOVERING."""
-    log = _leaderless().unfence(2)
+    log = leaderless().unfence(2)
     return log.op(change((2,), leader=2, recovery=RECOVERING))
 
 
@@ -61,6 +62,19 @@ def c1_bad() -> LogBuilder:
 def c1_near() -> LogBuilder:
     """orders-0 is RECOVERING; the record that makes its ISR [2, 3] makes it RECOVERED."""
     return recovering().unfence(3).op(change((2, 3), recovery=RECOVERED))
+
+
+@exempts(
+    a_recovering_partition_has_one_member,
+    isr_does_not_expand_before_recovery,
+    recovery_begins_with_a_lone_leader,
+    an_unclean_election_marks_the_partition,
+    a_partition_begins_with_its_active_replicas,
+)
+def c1_near_before_3_2() -> LogBuilder:
+    """Metadata version 3.1 promises nothing of recovery, nor of how a partition begins."""
+    log = leaderless(V3_1).unfence(2).op(change((2,), leader=2, recovery=RECOVERING))
+    return log.unfence(3).op(change((2, 3)))
 
 
 @breaks(recovery_begins_with_a_lone_leader)
@@ -80,7 +94,7 @@ def c3_near() -> LogBuilder:
 @breaks(an_unclean_election_marks_the_partition)
 def c4_bad() -> LogBuilder:
     """Broker 2 is elected from outside ISR [1], and the partition stays RECOVERED."""
-    return _leaderless().unfence(2).op(change((2,), leader=2))
+    return leaderless().unfence(2).op(change((2,), leader=2))
 
 
 @keeps(an_unclean_election_marks_the_partition)
@@ -218,7 +232,7 @@ def e14_empty() -> LogBuilder:
 def e14_near() -> LogBuilder:
     """A PartitionChange sets ISR [1] and no leader, both as they are: naming the leader raises the
     leader epoch."""
-    return _leaderless().op(change((1,), leader=-1))
+    return leaderless().op(change((1,), leader=-1))
 
 
 @breaks(the_leader_epoch_rises_only_when_it_must)

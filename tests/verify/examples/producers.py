@@ -13,8 +13,9 @@ from minicluster.verify.producers.producers import (
     read_committed_sees_no_aborted_record,
 )
 from minicluster.verify.producers.transforms import a_transform_writes_each_record_once
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
 from tests.verify.handwritten.clients import (
+    behind_a_loss,
     client,
     ended,
     history,
@@ -76,6 +77,12 @@ def h3_near() -> RunBuilder:
 def h4_bad() -> RunBuilder:
     """A transaction is committed, and a response lists it as aborted."""
     return _batch(_batch(read_committed(history(), 0, visible=False), 0), 1, "commit")
+
+
+@exempts(read_committed_sees_no_aborted_record, read_committed_leaves_no_committed_record_out)
+def h3_near_lost() -> RunBuilder:
+    """A consumer with read_committed reads a record that may be lost by now."""
+    return read_committed(behind_a_loss(), 0)
 
 
 def _decided(run: RunBuilder, state: str, *, epoch: int = 0, completed: bool = True) -> RunBuilder:
@@ -155,6 +162,14 @@ def h6_near_below_kip_890() -> RunBuilder:
     return _decided(run, "PrepareCommit")
 
 
+@exempts(markers_are_what_the_coordinator_decided)
+def h6_near_lost() -> RunBuilder:
+    """The markers of a transaction are in a partition that has lost records, and one was there
+    twice."""
+    run = _batch(_batch(_batch(behind_a_loss(), 2), 3, "commit"), 4, "commit")
+    return _decided(run, "PrepareCommit")
+
+
 @breaks(a_fenced_producer_writes_nothing)
 def h7_bad() -> RunBuilder:
     """A batch of epoch 0 follows one of epoch 1 of the same producer."""
@@ -185,6 +200,16 @@ def h7_near() -> RunBuilder:
     client(run, "send", offset=0, acks=-1, **sent)
     client(run, "send", offset=1, acks=-1, **{**sent, "send_seq": run.seq + 1, "producer_epoch": 1})
     return _batch(_batch(_batch(run, 0), 1, epoch=1), 2, producer=8)
+
+
+@keeps(a_fenced_producer_writes_nothing)
+def h7_near_lost() -> RunBuilder:
+    """A partition that has lost records has a batch of epoch 0 behind one of epoch 1; what producer
+    8 has in it was acknowledged under its epoch."""
+    run = _batch(_batch(behind_a_loss(), 2, epoch=1), 3, epoch=0)
+    client(run, "init", topic=None, part=-1, producer_id=8, producer_epoch=0)
+    sent = {"producer_id": 8, "producer_epoch": 0, "send_seq": run.seq + 1}
+    return client(run, "send", offset=4, acks=-1, **sent)
 
 
 def _numbered(run: RunBuilder, at: int, number: int, **more: Any) -> RunBuilder:

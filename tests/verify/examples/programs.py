@@ -12,16 +12,16 @@ from minicluster.verify.programs.groups import (
 from minicluster.verify.programs.holders import no_record_is_handed_to_two_members_at_once
 from minicluster.verify.programs.lag import the_lag_of_a_group_falls
 from minicluster.verify.programs.transactions import programs_end_their_transactions
-from tests.verify.examples.example import breaks, keeps
-from tests.verify.handwritten.clients import history, offset, own, poll, sent
+from tests.verify.examples.example import breaks, exempts, keeps
+from tests.verify.handwritten.clients import behind_a_loss, history, offset, own, poll, sent
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, as_json
 
 ONE, TWO = -2, -3  # the nodes of two programs
 
 
-def _programs(**life: Any) -> RunBuilder:
+def _programs(run: RunBuilder | None = None, **life: Any) -> RunBuilder:
     """Programs one and two, in a run of 100 s that nothing disturbs; six acknowledged records."""
-    run = history()
+    run = run or history()
     lives = [{"started_ms": 0, "ended_ms": None, "ended": None, "error": None, **life}]
     run.header |= {
         "apps": [
@@ -116,6 +116,20 @@ def p2_near() -> RunBuilder:
     return _commits(run, 6)
 
 
+@exempts(programs_commit_what_they_were_handed)
+def p2_near_lost() -> RunBuilder:
+    """A program commits 6 in a partition that has lost records, and was handed those before 4."""
+    return _commits(_reads(_programs(behind_a_loss()), 0, 1, 2, 3), 6)
+
+
+@exempts(programs_commit_what_they_were_handed)
+def p2_near_misled() -> RunBuilder:
+    """A fault tells a program that its commit of 4 has succeeded; it was handed 0 and 1."""
+    run = _commits(_reads(_programs(), 0, 1), 4)
+    run.rows["client_record"][-1]["misled"] = True
+    return run
+
+
 @breaks(the_lag_of_a_group_falls)
 def p3_bad() -> RunBuilder:
     """A program reads all six records, and has committed 2 since the first of them."""
@@ -138,6 +152,29 @@ def p3_near() -> RunBuilder:
     return run
 
 
+@exempts(the_lag_of_a_group_falls)
+def p3_near_disturbed() -> RunBuilder:
+    """A disturbance lasts until the end of the run."""
+    run = p3_asks_for_nothing()
+    run.header["healed_ms"] = None
+    return run
+
+
+@exempts(the_lag_of_a_group_falls)
+def p3_near_short() -> RunBuilder:
+    """The run ends 20 s after the last disturbance."""
+    run = p3_asks_for_nothing()
+    run.header["healed_ms"] = 80_000
+    return run
+
+
+@exempts(the_lag_of_a_group_falls)
+def p3_near_ended() -> RunBuilder:
+    """The one program of the group has ended."""
+    run = _programs(ended="ended", ended_ms=90_000)
+    return _commits(_reads(run, 0, 1), 2)
+
+
 def _transaction(run: RunBuilder, *, ends: bool) -> RunBuilder:
     """Program one begins a transaction of producer 7."""
     producer = {"producerId": 7, "producerEpoch": 0}
@@ -154,6 +191,11 @@ def _batch(run: RunBuilder, at: int, marker: str | None = None) -> RunBuilder:
     place = {"broker": 1, "topic": "orders", "topic_id": TOPIC_ID, "part": 0}
     row = {"base_offset": at, "last_offset": at, "producer_id": 7, "producer_epoch": 0}
     return run.row("log_batch", {**place, **row, "transactional": True, "marker": marker})
+
+
+def _committed(run: RunBuilder) -> RunBuilder:
+    """Program one commits a transaction, and the log has its marker."""
+    return _batch(_batch(_transaction(run, ends=True), 4), 5, "commit")
 
 
 @breaks(programs_end_their_transactions)
@@ -177,10 +219,21 @@ def p4_unmarked() -> RunBuilder:
 @keeps(programs_end_their_transactions)
 def p4_near() -> RunBuilder:
     """A transaction is committed, with its marker in the log; the next one began 10 s ago."""
-    run = _batch(_batch(_transaction(_programs(), ends=True), 4), 5, "commit")
-    _transaction(run, ends=False)
+    run = _transaction(_committed(_programs()), ends=False)
     run.rows["rpc"][-1]["sent_ms"] = 90_000
     return run
+
+
+@keeps(programs_end_their_transactions)
+def p4_near_killed() -> RunBuilder:
+    """A program has committed a transaction, and is killed with the next one open."""
+    return _transaction(_committed(_programs(ended="killed", ended_ms=50)), ends=False)
+
+
+@keeps(programs_end_their_transactions)
+def p4_near_paused() -> RunBuilder:
+    """A program has committed a transaction, and is paused with the next one open."""
+    return _transaction(_committed(_programs(paused=True)), ends=False)
 
 
 @breaks(programs_do_not_fail)
@@ -195,6 +248,15 @@ def p5_near() -> RunBuilder:
     run = _programs(ended="killed", ended_ms=50)
     failed = {"started_ms": 0, "ended_ms": 60, "ended": "failed", "error": "ValueError: it"}
     run.header["apps"][1]["incarnations"] = [{**failed, "error_read": True}]
+    return run
+
+
+@keeps(programs_do_not_fail)
+def p5_near_started_again() -> RunBuilder:
+    """A program fails and is started again, and ends by itself."""
+    run = _programs(ended="failed", ended_ms=50, error="KafkaError: no coordinator")
+    again = {"started_ms": 60, "ended_ms": 70, "ended": "ended", "error": None}
+    run.header["apps"][0]["incarnations"].append(again)
     return run
 
 

@@ -7,7 +7,8 @@ from minicluster.verify.images.snapshots import (
     a_snapshot_has_the_topics_of_its_configs,
     snapshots_are_folds_of_the_log,
 )
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
+from tests.verify.handwritten.log import V3_7
 from tests.verify.handwritten.run import RunBuilder, WithSnapshot
 
 
@@ -33,6 +34,13 @@ def e34_time() -> RunBuilder:
 def e34_near() -> RunBuilder:
     """A snapshot is the fold of the log up to its end."""
     return WithSnapshot(batches=9)
+
+
+@exempts(snapshots_are_folds_of_the_log)
+def e34_near_3_7() -> RunBuilder:
+    """A snapshot of Kafka 3.7, which gave replicas other directories than the log, is not its
+    fold."""
+    return WithSnapshot(batches=9, lie=True, level=V3_7)
 
 
 @breaks(a_snapshot_has_the_topics_of_its_configs)

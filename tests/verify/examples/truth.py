@@ -6,9 +6,9 @@ from minicluster.verify.partition.truth import (
     a_leader_begins_with_what_is_committed,
     electable_replicas_hold_what_is_committed,
 )
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
 from tests.verify.examples.partitions import recovering
-from tests.verify.handwritten.clients import leads
+from tests.verify.handwritten.clients import behind_a_loss, leads
 from tests.verify.handwritten.log import change, cluster
 from tests.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
 
@@ -46,6 +46,15 @@ def b3_near_truncated() -> RunBuilder:
     _commit_8(run)
     run.partition("append", broker=2, leo=8)
     return run.partition("become_follower", broker=2, leo=8)
+
+
+@exempts(electable_replicas_hold_what_is_committed)
+def b3_near_lost() -> RunBuilder:
+    """Broker 1 came back as the last ISR member with an empty log; broker 2 is in the ISR again,
+    and has none of its six records yet."""
+    run = behind_a_loss()
+    run.log.op(change((1, 2)))
+    return run.committed().partition("become_follower", broker=2, leo=0)
 
 
 def _elected(log_end: int, *, high_watermark: int = 2) -> RunBuilder:

@@ -13,7 +13,7 @@ from minicluster.verify.exchange.users import (
     the_trace_has_no_secret,
     who_lacks_a_right_gets_nothing,
 )
-from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.example import breaks, exempts, keeps
 from tests.verify.handwritten.log import cluster
 from tests.verify.handwritten.run import RunBuilder
 
@@ -104,9 +104,13 @@ def u2_near() -> RunBuilder:
 def _asked(
     api: str, request: object, response: object, *acls: r.AccessControlEntryRecord
 ) -> RunBuilder:
+    return _of_alice(_published(*acls), api, request, response)
+
+
+def _of_alice(run: RunBuilder, api: str, request: object, response: object) -> RunBuilder:
     of_user = {"principal": "User:alice", "host": "127.0.0.1", "dst": 1}
     bodies = {"request": json.dumps(request), "response": json.dumps(response)}
-    return _published(*acls).rpc(api, -2, **bodies, **of_user)
+    return run.rpc(api, -2, **bodies, **of_user)
 
 
 @breaks(who_lacks_a_right_gets_nothing)
@@ -187,3 +191,14 @@ def u4_bad() -> RunBuilder:
 def u4_near() -> RunBuilder:
     """It stands there with an empty one."""
     return _token("")
+
+
+@exempts(who_lacks_a_right_gets_nothing, a_published_acl_is_enforced)
+def u1_near_changed() -> RunBuilder:
+    """User:alice deletes orders through another broker than the one that publishes meanwhile that
+    she may."""
+    run = _published()
+    run.log.op(_acl(operation=6)).op(r.NoOpRecord())
+    run.publish(2, run.log.offset - 3).publish(1, run.log.offset - 3).publish(2)
+    response = {"responses": [{"name": "orders", "errorCode": 0}]}
+    return _of_alice(run, "DeleteTopics", {}, response)

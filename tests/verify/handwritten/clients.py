@@ -62,6 +62,21 @@ def history(end: int = 6) -> RunBuilder:
     return holds(run, 1, {offset: f"v{offset}" for offset in range(end)})
 
 
+def behind_a_loss() -> RunBuilder:
+    """The last ISR member comes back with an empty log: records 0 and 1 are of that epoch, and may
+    be lost by now; 2 to 5 are of the next one."""
+    run = plain_run()
+    run.log.op(change(isr=(1,)))
+    run.committed()
+    for epoch, left, end in ((0, 0, 2), (1, 0, 2), (2, 2, 6)):
+        process: dict[str, Any] = {"incarnation": f"1-{epoch}", "leader_epoch": epoch}
+        process |= {"isr": [1], "maximal_isr": [1]}
+        run.partition("become_leader", leo=left, **process)
+        run.partition("hw", hw_old=left, hw_new=end, leo=end, **process)
+    holds(run, 1, {0: "v0", 1: "v1"}, epoch=1)
+    return holds(run, 1, {2: "v2", 3: "v3", 4: "v4", 5: "v5"}, epoch=2)
+
+
 def same_name_before(run: RunBuilder, **more: Any) -> RunBuilder:
     """Another topic has had the name of this one, and was deleted."""
     before = {"topic_id": format_uuid(OTHER_TOPIC), **EVERYBODY, **more}

@@ -22,6 +22,7 @@ TOPIC = uuid.UUID(int=0xABC0)
 OTHER_TOPIC = uuid.UUID(int=0xABC1)
 DIR_A, DIR_B, DIR_C = (uuid.UUID(int=0xD000 + number) for number in range(3))
 RECOVERED, RECOVERING = 0, 1
+V3_1, V3_7 = 2, 19  # levels of metadata.version
 
 
 class LogBuilder:

@@ -259,7 +259,7 @@ class WithSnapshot(RunBuilder):
     Shapes:  batches: how many batches the snapshot holds. kept: the first batch that the log still
              has. name_epoch: the epoch in the snapshot's name. lie: the snapshot has a topic that
              the log never created. late_ms: its time is that of its last batch and so much more.
-             configured: a topic of which the snapshot has a config.
+             configured: a topic of which the snapshot has a config. level: of metadata.version.
     """
 
     def __init__(
@@ -271,8 +271,9 @@ class WithSnapshot(RunBuilder):
         lie: bool = False,
         late_ms: int = 0,
         configured: str | None = None,
+        level: int = 30,
     ):
-        log = cluster().op(change((1, 2)))
+        log = cluster(mv=level).op(change((1, 2)))
         super().__init__(log)
         records = [*image_records(_image(log.batches[:batches]))]
         if lie:

@@ -74,10 +74,11 @@ class ZnodeRun:
     def elect(self, broker: int, *, epoch: int | None = None, together: bool = True) -> Self:
         """A broker becomes the controller."""
         self.controller, self.epoch = broker, self.epoch + 1 if epoch is None else epoch
-        self.next().op("create", "/controller", "{}", by=broker, multi=[1, 2])
+        first, second = ({"multi": [1, 2]}, {"multi": [2, 2]}) if together else ({}, {})
+        self.next().op("create", "/controller", "{}", by=broker, **first)
         if not together:
             self.next()
-        return self.op("set", "/controller_epoch", str(self.epoch), by=broker, multi=[2, 2])
+        return self.op("set", "/controller_epoch", str(self.epoch), by=broker, **second)
 
     def assign(self, replicas: Iterable[int], adding: Iterable[int] = (), name: str = "A") -> Self:
         """The controller sets the replicas of orders-0, and the id of the topic."""
