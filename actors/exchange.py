@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 if TYPE_CHECKING:
     from minicluster.actors.runtime.runtime import Timer
@@ -27,8 +27,7 @@ class End(Enum):
     RESET = "reset"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Substitute:
+class Substitute(Value, kw_only=True):
     """A response that a client gets in place of its node's.
 
     Shapes:  by: the action. description: for people. response: None: there is none. of_node: it is
@@ -46,8 +45,7 @@ class Substitute:
     later_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
+class Sender(Value, kw_only=True):
     """Who sends a request.
 
     Shapes:  connection: of one of Kafka's clients, or of a node outside; None: of a node.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import field
 from typing import Any, Literal
+
+from msgspec import field
 
 from minicluster.actors.exchange import Exchange, Substitute
 from minicluster.actors.runtime import chance
 from minicluster.errors import UserError
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold", "record"]
 Distribution = Literal["fixed", "uniform", "exponential"]
@@ -68,8 +69,7 @@ class Packet:
         return f"<{kind} {self.exchange} {self.body!r}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Condition:
+class Condition(Value, kw_only=True, eq=False):
     """A disturbance of the packets of one link, until it is lifted.
 
     Units:   probability 0..1; mean_ms and min_ms milliseconds.

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from minicluster.actors.answers.answer import Answer, Passed
 from minicluster.actors.answers.answers import Answers
@@ -61,8 +62,7 @@ class Completion:
         self.is_misled = is_misled  # by a response that no node gave
 
 
-@dataclass(slots=True, kw_only=True)
-class RunningNode:
+class RunningNode(Struct, kw_only=True):
     """A node with a running process, and the actor that takes each request.
 
     Shapes:  topic_ids: of the topics by name, in the image of its replicas; None: no broker.

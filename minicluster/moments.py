@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _CALENDAR_MS = 10**11  # above, a timestamp is a moment of the calendar
 _DAY = timedelta(days=1)
@@ -16,8 +16,7 @@ _DURATION = re.compile(r"[\d.]+\s*(ms|s|min|m|h)\b.*")
 _DAYS_MAX = 366
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Value):
     """The time between the first record of a log and the last one.
 
     Units:  milliseconds since 1970, of a run on the virtual clock since its start.

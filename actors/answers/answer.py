@@ -16,7 +16,7 @@ from minicluster.actors.answers.places import (
     places,
 )
 from minicluster.actors.exchange import End, Exchange, Substitute
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
 class Receiver(Protocol):
@@ -32,8 +32,7 @@ class Receiver(Protocol):
     def fetched(self) -> Callable[[int], Iterable[Place]] | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(Value):
     """The request reaches the node, maybe as another one.
 
     Shapes:  change: of the response that will come; None: it was only looked at, so that another
@@ -45,8 +44,7 @@ class Passed:
     change: Callable[[Any], Substitute | None] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requests:
+class Requests(Value, kw_only=True):
     """The requests of clients that an answer is for; None: whichever."""
 
     apis: frozenset[str]

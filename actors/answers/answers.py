@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.answers.answer import Answer, Passed, Receiver
 from minicluster.actors.exchange import OWN_CLIENT, End, Exchange, Substitute
 from minicluster.protocol import messages as m
+from minicluster.values import replace
 
 
 class Answers:

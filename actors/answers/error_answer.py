@@ -9,7 +9,6 @@ node has to keep, and Metadata, from which the client has its brokers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -27,6 +26,7 @@ from minicluster.actors.exchange import Exchange, Substitute
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_items, error_response
+from minicluster.values import replace
 
 # A whole Fetch fails for its session alone; every other error is that of a partition.
 _OF_SESSIONS = frozenset(

@@ -10,7 +10,7 @@ from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.error_shape import NAMES, Each
 from minicluster.protocol.schema import FieldSpec, Message, Struct
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _S = TypeVar("_S", bound=Struct)
 _PARTITION = ("partition", "partition_index", "index", "partition_id")
@@ -18,8 +18,7 @@ _PARTITION = ("partition", "partition_index", "index", "partition_id")
 _NOT_NAMED = ("forgotten_topics_data", "assignments")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Value):
     """A topic by its name, by its id, or by both; partition is None where it names none."""
 
     topic: str | None
@@ -142,8 +141,7 @@ def changed_to(item: _S, values: Mapping[str, Any]) -> _S:
     return type(item)(**{**fields, **values})
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Value):
     """The fields of a structure that say where it is about.
 
     Shapes:  topic, topic_id: of the structure of one topic; None: it is none. partitions: of such a

@@ -32,7 +32,7 @@ from minicluster.replica.log_manager import ReplicaStore
 from minicluster.rules import Rules
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 from minicluster.security.protocols import LISTENER
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.reading import read_run
 
 CONTROLLERS_WHERE_UNKNOWN = 3
@@ -51,8 +51,7 @@ def read_log_end(path: Path) -> LogEnd:
     return log_end(path, run.nodes, run.committed, run.start)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adoption:
+class Adoption(Value, kw_only=True):
     """The end of a log, and the nodes of the cluster that continues from it.
 
     Shapes:  every tuple is ascending. voter_ids is a part of controller_ids; a node in broker_ids

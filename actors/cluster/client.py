@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from msgspec import Struct
+
 from minicluster.actors.exchange import Sender
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
@@ -35,7 +37,7 @@ from minicluster.replica.partition.leader_log import ACKS_ALL, ACKS_LEADER, ACKS
 from minicluster.scenario.actions.topics import AcksWord
 from minicluster.security.principals import Requester
 from minicluster.trace import own_value
-from minicluster.values import dataclass
+from minicluster.values import Value, dataclass
 
 CLIENT_ID = -1
 BACKOFF = ExponentialBackoff(BACKOFF_MS, 1_000)  # retry.backoff.ms, retry.backoff.max.ms
@@ -90,8 +92,7 @@ class AdminOperation(Operation):
     client_id: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class Producer:
+class Producer(Struct, kw_only=True):
     """An idempotent producer of one partition: one record at a time, each with its number (KIP-98).
 
     Shapes:  id is -1 until a broker assigns one, and again once a record's outcome is unknown.
@@ -176,8 +177,7 @@ class Load:
             del self.operations[: -self.operations_max]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Directory:
+class Directory(Value, kw_only=True):
     """The look-ups of nodes in the committed metadata; None where there is no such node."""
 
     active_controller: Callable[[], int | None]

@@ -11,10 +11,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from minicluster.actors.answers.answer import Answer
@@ -77,6 +77,7 @@ from minicluster.scenario.checks.limits import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
 from minicluster.scenario.view import ZOOKEEPER_NODE
 from minicluster.security.principals import Requester
+from minicluster.values import replace
 
 if TYPE_CHECKING:
     from minicluster.actors.security.authority import Authority
@@ -267,7 +268,8 @@ class Cluster:
         for index, node_id in enumerate(self.broker_ids):
             rack = self.config.rack_at(index)
             if self.adopted is None and rack != self.config.rack_of(node_id):
-                of_nodes[node_id] = replace(self.config, rack=rack)  # "a,b,c" goes by place
+                # "a,b,c" goes by place.
+                of_nodes[node_id] = dataclasses.replace(self.config, rack=rack)
         for node_id, settings in self.given_node_configs.items():
             if node_id not in self.node_ids:
                 known = ", ".join(map(str, self.node_ids))
@@ -276,7 +278,7 @@ class Cluster:
                 raise UserError(f"node_configs: {node_id}: give a mapping of names and values")
             own = of_nodes.get(node_id, self.config).with_settings(settings)
             rack = settings.get(BROKER_RACK)
-            of_nodes[node_id] = own if rack is None else replace(own, rack=str(rack))
+            of_nodes[node_id] = own if rack is None else dataclasses.replace(own, rack=str(rack))
         for node_id in self.broker_ids:
             of_nodes.get(node_id, self.config).check_as_broker(self.rules)
 
@@ -373,7 +375,7 @@ class Cluster:
         """Begin with the state, the quorum and the clock of a log."""
         end = adopted.end
         self.rt.begin_at(end.time_ms)
-        self.config = replace(self.config, kraft_version=end.kraft_version)
+        self.config = dataclasses.replace(self.config, kraft_version=end.kraft_version)
         self.metadata_version = end.image.metadata_version
         controllers, brokers = ({}, {}) if self.listen_address else adopted.addresses()
         self.plan = replace(

@@ -24,14 +24,13 @@ from minicluster.scenario.checks.limits import (
     shown,
     whole_number,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 NODE_ID_MAX = 2**31 - 1  # node.id is an int
 INTERNAL_REPLICATION_FACTOR = 3  # Kafka's default for its internal topics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideQuorum:
+class OutsideQuorum(Value, kw_only=True):
     """The controllers of another process, with which the brokers of a cluster register.
 
     Shapes:  cluster_id: the one that they are formatted with; controllers: the host and port of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from minicluster.protocol.api import enabled_versions
 from minicluster.security.authorizer import SUPER_USERS
 from minicluster.security.protocols import CONTROLLER_LISTENER, SecurityProtocol
 from minicluster.server.controller_listener import controller_versions
+from minicluster.values import replace
 
 
 def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:

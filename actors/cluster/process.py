@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from minicluster.actors.nodes.broker import BrokerRoles
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
@@ -16,8 +17,7 @@ if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
     from minicluster.actors.zookeeper.server import ZooKeeperServer
 
 
-@dataclass(slots=True, kw_only=True)
-class Process:
+class Process(Struct, kw_only=True):
     """One incarnation of a node."""
 
     node_id: int

@@ -36,14 +36,13 @@ from minicluster.log.text_files import (
 from minicluster.replica.log_manager import ReplicaStore, StoredLog, log_name
 from minicluster.replica.producers.snapshot_file import encode_producers, snapshot_name
 from minicluster.replica.producers.states import ProducerStates
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Files = Iterator[tuple[str, bytes]]
 """Paths and contents."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerEnd:
+class BrokerEnd(Value, kw_only=True):
     """The end of a broker's process, with a run that ends before the process does.
 
     Shapes:  epoch: of a clean end, None after a crash; high_watermarks: by log name.

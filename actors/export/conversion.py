@@ -8,7 +8,6 @@ and epochs stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster.log.batch import (
@@ -34,7 +33,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
     VotersRecord,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 Address = tuple[str, int]
 
@@ -49,8 +48,7 @@ _TIMES_OF_COORDINATORS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeShift:
+class TimeShift(Value, kw_only=True):
     """The way from the clocks of a run to the time of day.
 
     Shapes:  ended_ms: the end of the run by the cluster's clock; epoch_ms: the time of day at its

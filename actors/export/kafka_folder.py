@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
+
+from msgspec import Struct, field
 
 from minicluster.actors.cluster.layout import config_of
 from minicluster.actors.export.broker_directories import archive_name, directory_names
@@ -60,7 +61,7 @@ from minicluster.replica.producers.snapshot_file import (
     encode_producers,
 )
 from minicluster.security.protocols import LISTENER, SecurityProtocol
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run_header import DamagedHeader, RunHeader, read_header
 
 LOWEST_LEVEL_OF_KAFKA_4 = 7  # 3.3-IV3
@@ -77,8 +78,7 @@ def broker_folder(broker_id: int) -> str:
     return f"broker-{broker_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class Exported(Value, kw_only=True):
     """The folders of a run for Apache Kafka.
 
     Shapes:  note: of what has to be heeded before a start, None of nothing.
@@ -103,8 +103,7 @@ class Exported:
         return tuple(self.path / folder / PROPERTIES_NAME for folder in folders)
 
 
-@dataclass(slots=True)
-class _Contents:
+class _Contents(Struct):
     """The findings of a pass over all batches."""
 
     kraft_version: int = 0

@@ -17,14 +17,13 @@ from minicluster.actors.nodes.config import (
 )
 from minicluster.configs.definitions import broker_configs
 from minicluster.security.protocols import CONTROLLER_LISTENER
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _FIELDS = (DURATIONS, COUNTS, SWITCHES)
 PROPERTIES_NAME = "server.properties"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumAddresses:
+class QuorumAddresses(Value, kw_only=True):
     """The addresses of the controllers.
 
     Shapes:  is_dynamic: the voters are in the log (kraft.version 1), not in these files.

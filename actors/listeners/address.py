@@ -7,15 +7,14 @@ from collections.abc import Sequence
 
 from minicluster.errors import UserError
 from minicluster.security.protocols import LISTENER
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 LOOPBACK = "127.0.0.1"
 PORT_MAX = 65_535
 DEFAULT_PORT = 9_092
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenAddress:
+class ListenAddress(Value, kw_only=True):
     """The place where brokers listen: the first at the port, the others at the ports after it.
 
     The second listener of each broker has the ports after those of the first. Controllers listen at

@@ -26,7 +26,7 @@ from minicluster.protocol.codec import (
     has_many_elements,
 )
 from minicluster.protocol.messages import ApiVersionsResponse, RequestHeader, ResponseHeader
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 RECEIVE_BYTES = 256 * 1024  # from a socket at a time
 READ_AHEAD_BYTES = 64 * 1024  # of the next requests, while one is in progress
@@ -38,8 +38,7 @@ _SIZE = 4
 _FIRST = 8  # api key, version, correlation id
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(Value):
     """A request for the broker."""
 
     request: Any
@@ -48,22 +47,19 @@ class Deliver:
     client_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Value):
     """Bytes for the client."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Value):
     """The end of the connection, with its reason; None: the client has ended it."""
 
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Decode:
+class Decode(Value):
     """A large request, to be read outside of the thread of I/O; then ``on_decoded``."""
 
     served: Mapping[int, range]
@@ -74,8 +70,7 @@ class Decode:
         return read_request(self.served, self.frame)
 
 
-@dataclass(frozen=True, slots=True)
-class Encode:
+class Encode(Value):
     """A large response, to be written outside of the thread of I/O; then ``on_encoded``."""
 
     response: Any
@@ -89,8 +84,7 @@ class Encode:
             return Close(str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class Authenticate:
+class Authenticate(Value):
     """A frame of a connection with SASL: of its login, or a request of who is logged in.
 
     Then ``on_login`` or ``on_authenticated``.

@@ -12,16 +12,16 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+
+from msgspec import field
 
 from minicluster.configs.effective import BrokerLevels
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 NO_IDLE_TIMEOUT_MS = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionLimits:
+class ConnectionLimits(Value, kw_only=True):
     """The limits of one broker by its configs."""
 
     max_connections: int

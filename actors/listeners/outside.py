@@ -26,14 +26,13 @@ from minicluster.protocol.codec import decode, decode_prefix
 from minicluster.protocol.messages import RequestHeader, ResponseHeader
 from minicluster.security.client_login import ClientLogin, Credentials
 from minicluster.security.mechanism import SaslFailure
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _SIZE = 4
 _SECONDARY = 0x7FFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class OutsideAddress:
+class OutsideAddress(Value):
     """The listener of a node outside, and who logs in there; None: nobody does."""
 
     host: str

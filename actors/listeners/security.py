@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Any
+
+from msgspec import field
 
 from minicluster.actors.runtime import chance
 from minicluster.actors.security.server_tls import ServerTls
@@ -14,13 +15,12 @@ from minicluster.security.protocols import SecurityProtocol
 from minicluster.security.sasl import SaslAuthenticator, SaslContext, SaslSettings
 from minicluster.security.scram import Accounts
 from minicluster.security.ssl_principals import SslPrincipalMapper
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _NO_LIMIT = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslListener:
+class SaslListener(Value, kw_only=True):
     """Logins of a listener's clients.
 
     Shapes:  accounts: of a node, by its own image; api_versions: a node's response to a valid
@@ -51,8 +51,7 @@ class SaslListener:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerSecurity:
+class ListenerSecurity(Value, kw_only=True):
     """The security of a listener. A ``tls`` of None is none.
 
     Shapes:  failed_login_delay_ms: until a failed login is answered, so that whoever tries

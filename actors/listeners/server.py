@@ -28,7 +28,7 @@ from minicluster.actors.listeners.security import ListenerSecurity
 from minicluster.actors.listeners.served import ServedConnections
 from minicluster.actors.network import Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 BACKLOG = 1024
 ACCEPT_RETRY_MS = 100
@@ -133,8 +133,7 @@ class SocketCarrier:
         self._watched = events
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Value):
     """A port of a node's process."""
 
     node_id: int

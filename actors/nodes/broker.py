@@ -11,7 +11,6 @@ that is a controller as well, the controller's quorum machine has the log, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.links import Packet
@@ -69,6 +68,7 @@ from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
 from minicluster.security.principals import Requester
 from minicluster.security.screening import EVERYTHING, Access, Asked, Rejected, Screened
+from minicluster.values import replace
 
 
 class BeginShutdown:

@@ -9,9 +9,10 @@ keeps the small files: identity and votes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from minicluster.errors import UserError
 from minicluster.log.log import Log
@@ -20,8 +21,7 @@ LoseTail = Literal["none", "torn", "unflushed", "all"]
 LOSE_TAIL: tuple[LoseTail, ...] = ("none", "torn", "unflushed", "all")
 
 
-@dataclass(slots=True, kw_only=True)
-class Disk:
+class Disk(Struct, kw_only=True):
     """The disk of one node; its restarted process gets the same one."""
 
     node_id: int

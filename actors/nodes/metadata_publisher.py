@@ -29,21 +29,19 @@ from minicluster.metadata.loader import (
     Publish,
 )
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 DELAYED = "publish-delay"
 
 
-@dataclass(frozen=True, slots=True)
-class CommitSeen:
+class CommitSeen(Value):
     """Batches that the node's quorum machine reported as committed."""
 
     batches: tuple[RecordBatch, ...]
     high_watermark: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotSeen:
+class SnapshotSeen(Value):
     """A snapshot that the node's quorum machine loaded."""
 
     snapshot_id: tuple[int, int]
@@ -51,31 +49,27 @@ class SnapshotSeen:
     high_watermark: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderSeen:
+class LeaderSeen(Value):
     """The quorum has another leader or another epoch; -1: no leader."""
 
     leader_id: int
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Install:
+class Install(Value):
     """Install a publisher for an actor, which gets the whole image first."""
 
     name: str
     actor: ClusterActor
 
 
-@dataclass(frozen=True, slots=True)
-class SetDelay:
+class SetDelay(Value):
     """Set the delay of publication; 0 also publishes what is delayed."""
 
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class Published(Value, kw_only=True):
     """A published image with its delta: the newest metadata that the node's actors act on.
 
     Units:   offset is the last one that the image contains.
@@ -87,8 +81,7 @@ class Published:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Value):
     """The offset up to which the node has applied the metadata log; its heartbeats report it.
 
     Records that change no image have no other message.

@@ -69,7 +69,7 @@ from minicluster.server.controller_registration import (
     ControllerRegistrationManager,
 )
 from minicluster.server.envelope import ForwardedRequest, close_envelope, open_envelope
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
 class GiveUp:
@@ -84,8 +84,7 @@ class Compact:
     """Drop the log before the newest snapshot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forwarded:
+class Forwarded(Value):
     """The token of a request that came in an envelope."""
 
     packet: Packet

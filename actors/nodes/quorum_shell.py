@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
+
+from msgspec import field
 
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.config import BROKER_RACK
@@ -41,7 +42,7 @@ from minicluster.quorum.state.voters import (
     VoterSet,
 )
 from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER, SecurityProtocol
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 BETWEEN_LISTENERS = 10_000  # of made-up ports
 _PLAINTEXT: Mapping[str, SecurityProtocol] = {LISTENER: SecurityProtocol.PLAINTEXT}
@@ -56,8 +57,7 @@ QUORUM_REQUESTS = frozenset(REQUEST_HANDLERS)
 _WRITES = frozenset({qx.Appended, qx.Persist, qx.Truncated, qx.SnapshotInstalled})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumPlan:
+class QuorumPlan(Value, kw_only=True):
     """The quorum's plan, the same on every node.
 
     Shapes:  addresses: the host and port of each node that listens; others have made-up ones.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.answers.places import Place
@@ -36,55 +36,47 @@ from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
 from minicluster.security.screening import EVERYTHING, Asked, Rejected, Screened
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 REPLICA_APIS = COORDINATOR_APIS.union(REPLICA_HANDLERS)
 """The requests that a replica manager handles, or a coordinator beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerEpoch:
+class BrokerEpoch(Value):
     """The registration succeeded."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveController:
+class ActiveController(Value):
     """The active controller; None: no leader at present."""
 
     node_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class BeginControlledShutdown:
+class BeginControlledShutdown(Value):
     """The broker begins a controlled shutdown."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndReplicas:
+class EndReplicas(Value):
     """Shut down cleanly: flush every log, then send ``ReplicasEnded``."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailDirectory:
+class FailDirectory(Value):
     """A log directory fails."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasReady:
+class ReplicasReady(Value):
     """The first image has been applied."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasEnded:
+class ReplicasEnded(Value):
     """Every log is flushed."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryLost:
+class DirectoryLost(Value):
     """A failed log directory that the broker has to report to the controller."""
 
     directory: Any
@@ -129,7 +121,7 @@ class ReplicaManager(Shell):
         self.broker: ClusterActor | None = None
         ids = CorrelationIds()
         self.machine = ReplicaManagerMachine(
-            replace(replica_manager_config(context), removes_strays=removes_strays),
+            dataclasses.replace(replica_manager_config(context), removes_strays=removes_strays),
             context.disk,
             ids=ids,
             rules=context.rules,

@@ -30,11 +30,10 @@ from minicluster.rules import Rules
 from minicluster.security.authorizer import NeverDecided, StandardAuthorizer
 from minicluster.security.protocols import LISTENER
 from minicluster.security.screening import CLOSES, Access, Asked, Rejected, Screened
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeContext:
+class NodeContext(Value, kw_only=True):
     """The context that the actors of one process of a node share. A restart makes a new one."""
 
     node_id: int

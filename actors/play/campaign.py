@@ -8,9 +8,11 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from minicluster.actors.cluster.run_folder import stale_indexes, write_run
 from minicluster.actors.cluster.running import RunningCluster
@@ -31,7 +33,7 @@ from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.coverage import Observation
 from minicluster.scenario.nemesis import generate, seed_text
 from minicluster.scenario.shrink import Shrunk, shrink
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.verify import verify
 from minicluster.verify.evidence.scenario_failure import Kind, ScenarioFailure
 from minicluster.verify.model import Verdict, gravest
@@ -46,8 +48,7 @@ _KINDS: tuple[tuple[Verdict, Kind], ...] = (
 STALE = "E41"  # an index of a controller is not that of its state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Value, kw_only=True):
     """The outcome of one seed.
 
     Shapes:  idle_faults: planted faults that never acted; unseen_faults: those of which nobody
@@ -92,8 +93,7 @@ class Outcome:
         return verdict_of_play(self.failure, self.not_noticed)
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """The outcomes of a campaign so far, and its verdict: that of its worst seed."""
 
     seeds: int = 0
@@ -323,9 +323,9 @@ def _simpler(step: Step) -> Iterator[Step]:
         value = getattr(action, name, None)
         if isinstance(value, Milliseconds) and value >= 2_000:
             half = Milliseconds(value // 2_000 * 1_000)
-            yield replace(step, action=replace(action, **{name: half}))  # type: ignore[type-var]
+            yield replace(step, action=dataclasses.replace(action, **{name: half}))  # type: ignore[type-var]
     if getattr(action, "lose_tail", None) in ("torn", "unflushed"):
-        yield replace(step, action=replace(action, lose_tail="none"))  # type: ignore[type-var]
+        yield replace(step, action=dataclasses.replace(action, lose_tail="none"))  # type: ignore[type-var]
 
 
 def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:

@@ -13,10 +13,12 @@ import os
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, field, replace
 from itertools import zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+
+from msgspec import field
+from msgspec.structs import asdict
 
 from minicluster.actors.cluster.apps import open_programs
 from minicluster.actors.cluster.running import RunningCluster
@@ -34,7 +36,7 @@ from minicluster.scenario.nemesis.apps import (
 )
 from minicluster.scenario.nemesis.draws import World
 from minicluster.scenario.shrink import Shrunk, shrink
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster.mini_cluster import MiniCluster
@@ -47,8 +49,7 @@ BODY = "test"  # the program that an async body is
 CHANCE = ("shuffles", "latency")  # what can be taken from a play, in this order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
+class Play(Value, kw_only=True):
     """A play of the test, to come.
 
     Shapes:  shuffles: programs meet drawn orders and latencies of their loops; latency: that of
@@ -75,8 +76,7 @@ class Play:
         return cls(**{**value, "disturbances": drawn})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Value, kw_only=True):
     """How a test has failed.
 
     Shapes:  kind: the type of its exception, or the rule whose promise was broken; place: the line
@@ -101,8 +101,7 @@ class Failure:
         return f"{self.kind} at {self.place}{': ' * bool(first)}{first}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class Played(Value, kw_only=True):
     """A play that has ended.
 
     Shapes:  apps, partitions, broker_ids: what there was to disturb. done: the disturbances as they
@@ -129,7 +128,8 @@ class Played:
     def to_dict(self) -> dict[str, Any]:
         """The outcome as plain values."""
         done = [each.to_dict() for each in self.done]
-        return {**asdict(self), "play": self.play.to_dict(), "done": done}
+        failure = None if self.failure is None else asdict(self.failure)
+        return {**asdict(self), "play": self.play.to_dict(), "failure": failure, "done": done}
 
     @classmethod
     def of_dict(cls, value: dict[str, Any]) -> Played:
@@ -147,8 +147,7 @@ class Played:
 Player = Callable[[Play], Played]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Value, kw_only=True):
     """What the seeds of a test are drawn for, from the play of the test alone."""
 
     alone: Played
@@ -347,8 +346,7 @@ def _requests(cluster: RunningCluster) -> Iterator[str]:
 # What a failure hangs on.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, kw_only=True):
     """A failure and what it hangs on.
 
     Shapes:  first: the play that failed. shortest: the one with the fewest disturbances, None where
@@ -440,8 +438,7 @@ def _until_difference(line: str, other: str, most: int = 160) -> str:
 # For people.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestItem:
+class TestItem(Value, kw_only=True):
     """A test as it is called: what a test to paste needs of it.
 
     Shapes:  shape: of its cluster, as markers give it. parameters: of ``parametrize``.

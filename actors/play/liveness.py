@@ -16,7 +16,7 @@ from minicluster.coordinator.group.offsets.committed import OffsetKey
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.waits.driver import ISR_CHANGES
 from minicluster.verify.waits.liveness import BY_LOST_REQUESTS
 
@@ -24,8 +24,7 @@ LOOK_EVERY_MS = 100
 Stuck = Callable[[Cluster], list[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class Promise(Value, kw_only=True):
     """A property, its bound, and a function that lists the violations so far."""
 
     id: str
@@ -34,8 +33,7 @@ class Promise:
     stuck: Stuck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class Broken(Value, kw_only=True):
     """A promise that was not kept in time."""
 
     promise: Promise

@@ -9,9 +9,11 @@ or the time is over, and sends True or False; meanwhile it may perform other ste
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import field, replace
 from typing import Any
+
+from msgspec import field
 
 from minicluster.actors.cluster.actions import network, processes
 from minicluster.actors.cluster.actions.clocks import repair_clocks
@@ -34,7 +36,7 @@ from minicluster.scenario.actions.arguments import GROUPS, NODES, Selector
 from minicluster.scenario.actions.nodes import Liveness, Wait
 from minicluster.scenario.actions.topics import CreateTopic, Produce
 from minicluster.scenario.scenario import Condition
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 
@@ -46,16 +48,14 @@ class StepFailed(Exception):
         self.failure = failure
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Value):
     """A condition that a step waits for, and how long."""
 
     condition: Callable[[], bool]
     within_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Value):
     """A step that was performed: its selectors as node ids, and the result of its method."""
 
     resolved: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class Performer:
                     return Outcome(note=text)
             elif argument.kind is GROUPS:
                 resolved[name] = tuple(self._nodes(group) for group in value)
-        action = replace(action, **resolved)  # type: ignore[type-var]
+        action = dataclasses.replace(action, **resolved)  # type: ignore[type-var]
         method = getattr(MiniCluster, action.method)
         try:
             return Outcome(resolved, method.perform(self.cluster, action))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import NeverFired, WaitTimeout
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.model import LOST, Verdict, headline
 
@@ -37,8 +36,7 @@ OnStep = Callable[[int, str, int], None]
 AtEnd = Callable[[RunningCluster], ScenarioFailure | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(Value):
     """A run that has ended: its folder, its trace hash, and what went wrong, if anything.
 
     Shapes:  idle_faults: planted faults that never acted; beside: the folder that holds the run of

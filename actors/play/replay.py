@@ -11,7 +11,7 @@ from minicluster.errors import UserError
 from minicluster.log.errors import NotALog
 from minicluster.log.locating import RUN_NAME
 from minicluster.scenario.reading import scenario_of
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run_header import (
     RUN_FORMAT,
     DamagedHeader,
@@ -20,8 +20,7 @@ from minicluster.verify.evidence.run_header import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(Value):
     """A run before it is played again.
 
     Shapes:  format: of the run folder; trace_hash: None where that format is an earlier one, whose

@@ -7,7 +7,6 @@ elected and replicas come back before the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from minicluster.errors import UserError, WaitTimeout, counted
 from minicluster.scenario import Step, load_scenario
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.step_text import parse_step
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.what_if.availability import Availability
 from minicluster.what_if.outcome import SeedOutcome, Stage, WhatIf
@@ -37,8 +36,7 @@ OnStage = Callable[[int, int, str], None]
 """Seeds done, the seed that plays, the stage that begins."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedStage:
+class PlannedStage(Value, kw_only=True):
     """A stage as it was written."""
 
     text: str

@@ -13,14 +13,13 @@ from minicluster.actors.programs.clocks import Clock
 from minicluster.actors.programs.connection import ProgramsCarrier, Transport
 from minicluster.actors.runtime import chance, tripwire
 from minicluster.security.protocols import LISTENER
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 LINES_MAX = 10_000  # of the programs' logs
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(Value):
     """What a program has logged.
 
     Units:   seq: the run's last event by then.

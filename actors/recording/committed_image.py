@@ -8,14 +8,13 @@ from minicluster.actors.recording.problems import Problems
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.shared_folds import SharedFolds
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 BATCHES_MAX = 10_000  # an hour and more of a cluster at rest
 TRIM_EVERY = 500  # batches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogStart:
+class LogStart(Value, kw_only=True):
     """The state from which a committed log begins, and the offset and epoch at which it ends."""
 
     image: MetadataImage

@@ -16,7 +16,7 @@ import pykka
 from minicluster.actors.recording.committed_image import CommittedImage
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.log.batch import RecordBatch
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
 class CommitFollower(Protocol):
@@ -32,15 +32,13 @@ class CommitFollower(Protocol):
         """End of the run; no batch follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedBatches:
+class CommittedBatches(Value):
     """Batches that have become committed."""
 
     batches: tuple[RecordBatch, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
+class Follow(Value):
     """Add a follower, which receives the log from its start."""
 
     follower: CommitFollower

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _TEXT_MAX = 300  # characters of an error
 
@@ -22,8 +22,7 @@ class RecorderWarning(UserWarning):
     """A run lacks evidence, since its recorder or its live checks failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecorderProblem:
+class RecorderProblem(Value):
     """The first failure of one part of the recorder.
 
     Shapes:  lacks: the trace table, or the log of ``znodes``, that is not whole; None: no evidence,

@@ -19,7 +19,6 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -49,6 +48,7 @@ from minicluster.faults import Faults
 from minicluster.planting import Planted
 from minicluster.protocol.messages import ProduceRequest
 from minicluster.security.secret_fields import SECRET_APIS, without_secrets
+from minicluster.values import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

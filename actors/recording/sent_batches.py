@@ -13,13 +13,12 @@ from minicluster.actors.recording.values import value_text
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.protocol.messages import ProduceRequest
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Place = tuple[str, UUID, int]  # topic name, topic id, partition
 
 
-@dataclass(frozen=True, slots=True)
-class SentBatch:
+class SentBatch(Value):
     """A batch without its records.
 
     Shapes:  values: of its records as ``values.value_text`` has them, None for a marker; empty

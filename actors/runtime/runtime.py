@@ -28,7 +28,7 @@ from pykka import messages
 
 from minicluster.actors.runtime import garbage
 from minicluster.errors import MiniclusterError
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _wall_s = time.time  # as it is before a simulation guards it
 
@@ -48,8 +48,7 @@ class LeakedThread(MiniclusterError, AssertionError):
     """A thread of the runtime outlived it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crash:
+class Crash(Value, kw_only=True):
     """An actor that raised, with the time and the error."""
 
     actor: str

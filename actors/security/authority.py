@@ -15,13 +15,12 @@ from urllib.parse import quote
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 NAMES = ("localhost", "127.0.0.1", "::1")
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
+class CertificateFiles(Value):
     """Where a client finds what it needs; its own certificate and key are None without one.
 
     Shapes:  chain: key (PKCS 8) and certificate in one file, as Java takes them.

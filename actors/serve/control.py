@@ -12,7 +12,6 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.listeners.address import LOOPBACK
@@ -21,7 +20,7 @@ from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.actors.serve.control_lines import LINE_BYTES_MAX, Response, read_request
 from minicluster.errors import UserError
 from minicluster.scenario.scenario import Step
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 CONNECTIONS_MAX = 32
 LINE_WITHIN_S = 10.0
@@ -30,8 +29,7 @@ ALIVE_EVERY_S = 5.0  # an empty line, while a step takes its time
 TOKEN_BYTES = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Value):
     """A step from the control socket, and where its response goes."""
 
     step: Step

@@ -15,15 +15,14 @@ from minicluster.errors import UserError
 from minicluster.scenario.checks.limits import checked_text
 from minicluster.scenario.scenario import Step
 from minicluster.scenario.step_text import parse_step
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 LINE_BYTES_MAX = 32 * 1024
 TEXT_MAX = 4_000  # characters of a response
 RESPONSE_BYTES_MAX = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Value, kw_only=True):
     """The end of a step: the text for a person, and the exit code of the command that sent it.
 
     Shapes:  cluster: the name of the cluster; the control socket adds it.

@@ -13,19 +13,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from minicluster.errors import UserError
 from minicluster.files import UnusableFile, read_bytes
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 READY_BYTES_MAX = 64 * 1024
 _LOOPBACKS = ("localhost", "127.0.0.1", "[::1]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadyFile:
+class ReadyFile(Value, kw_only=True):
     """The content of a ready file.
 
     Shapes:  name: of the cluster, for people; directory: the one in which it was started; run: the
@@ -111,7 +111,7 @@ def read_ready_file(path: Path) -> ReadyFile:
         raise UserError(f"{path}: there is no such file; no cluster serves yet") from None
     except (OSError, UnusableFile, ValueError, RecursionError) as error:
         raise UserError(f"{path}: is not a ready file: {error}") from None
-    kinds = {field.name: int if field.name == "pid" else str for field in fields(ReadyFile)}
+    kinds = {name: int if name == "pid" else str for name in ReadyFile.__struct_fields__}
     wrong = [
         name
         for name, kind in kinds.items()

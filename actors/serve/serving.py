@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from minicluster.actors.serve.status import Status
 from minicluster.actors.serve.stopping import Parent, Signals
 from minicluster.errors import UserError
 from minicluster.scenario import Scenario, Step
-from minicluster.values import dataclass
+from minicluster.values import Value, dataclass, replace
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 STATUS_EVERY_S = 0.5
@@ -68,8 +68,7 @@ class ServeSettings:
     trace_bytes: int = TRACE_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(Value):
     """The end of a serving cluster: its run folder, and what went wrong, if anything.
 
     Shapes:  lacks: what the run does not show, a line each.
@@ -80,8 +79,7 @@ class Served:
     lacks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Value, kw_only=True):
     """Where the progress of a serving cluster goes.
 
     Shapes:  ready(bootstrap.servers); step(text, cluster time in ms); failed(one line), where the

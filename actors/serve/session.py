@@ -11,7 +11,8 @@ import threading
 from bisect import insort
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import (
@@ -28,6 +29,7 @@ from minicluster.actors.serve.outcome_text import outcome_text, shortened
 from minicluster.errors import UserError
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.checks.limits import STEPS_MAX
+from minicluster.values import replace
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 EXIT_INVALID, EXIT_UNKNOWN = 1, 2
@@ -38,8 +40,7 @@ ENDS = Response(text="the cluster ended before this step", exit_code=EXIT_UNKNOW
 Respond = Callable[[Response], None]
 
 
-@dataclass(slots=True)
-class _Waiter:
+class _Waiter(Struct):
     """A step that waits for its condition."""
 
     performance: Performance

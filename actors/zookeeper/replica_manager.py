@@ -23,28 +23,25 @@ from minicluster.protocol.messages import (
     AlterPartitionResponse,
 )
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.zookeeper.broker.by_protocol import request_by_protocol, response_with_ids
 
 
-@dataclass(frozen=True, slots=True)
-class WriteToZooKeeper:
+class WriteToZooKeeper(Value):
     """Do in ZooKeeper what a newer broker requests of the controller."""
 
     correlation_id: int
     request: AlterPartitionRequest | AllocateProducerIdsRequest
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenToZooKeeper:
+class WrittenToZooKeeper(Value):
     """The response in the place of the controller's."""
 
     correlation_id: int
     response: AlterPartitionResponse | AllocateProducerIdsResponse
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredEpoch:
+class RegisteredEpoch(Value):
     """The broker epoch that requests to the controller carry."""
 
     epoch: int

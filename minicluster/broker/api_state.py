@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.configs.effective import BrokerLevels
@@ -19,13 +20,12 @@ from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
 from minicluster.security.authorizer import StandardAuthorizer
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 NO_CONTROLLER = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaApisConfig:
+class KafkaApisConfig(Value, kw_only=True):
     """One broker's own settings.
 
     Shapes:  listener: the one that clients use; static: its static configs by Kafka's names;
@@ -42,8 +42,7 @@ class KafkaApisConfig:
     unserved: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class OnZooKeeper:
+class OnZooKeeper(Value):
     """The part of a response that a broker on ZooKeeper shows beside its image (UpdateMetadata).
 
     Shapes:  offline_replicas is a function of topic and partition.
@@ -54,8 +53,7 @@ class OnZooKeeper:
     topic_ids_supported: bool
 
 
-@dataclass(slots=True)
-class ApiState:
+class ApiState(Struct):
     """The newest image that this broker has published.
 
     Shapes:  counts_at_start: the partitions of internal topics, as of the first image; by these

@@ -11,7 +11,6 @@ Source:  KafkaApis, AclApis, AuthHelper; KIP-11, KIP-430 (authorized operations)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 from uuid import UUID
@@ -46,6 +45,7 @@ from minicluster.security.screening import (
     whole,
     without,
 )
+from minicluster.values import replace
 
 _READ, _WRITE, _DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
 _TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP

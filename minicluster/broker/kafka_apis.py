@@ -56,23 +56,21 @@ from minicluster.protocol.error_responses import error_response
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.rules import Rules
 from minicluster.security.screening import EVERYTHING, Access
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 FORWARDING_TIMEOUT_MS = 60_000
 CREATE_TOPICS_TIMEOUT_MS: int = broker_default("request.timeout.ms")
 AUTO_CREATE_TOPICS = "auto.create.topics.enable"
 
 
-@dataclass(frozen=True, slots=True)
-class _OfClient:
+class _OfClient(Value):
     """A forwarded request: who waits for it, and what this broker adds to its response."""
 
     token: Any
     preprocessed: Preprocessed | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _AutoCreation:
+class _AutoCreation(Value):
     """A request that creates topics because a client requested their metadata."""
 
     names: tuple[str, ...]

@@ -5,7 +5,7 @@ Source:  ExponentialBackoff (org.apache.kafka.common.utils).
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 RETRY_BACKOFF_MS = 50
 """After an error of the controller that is likely to pass, and does not grow.
@@ -15,8 +15,7 @@ Source:  AlterPartitionManager, RPCProducerIdManager.
 _DOUBLINGS_MAX = 30
 
 
-@dataclass(frozen=True, slots=True)
-class ExponentialBackoff:
+class ExponentialBackoff(Value):
     """A pause that doubles with each failure, up to a limit.
 
     Leaves out: jitter, which is chance. A simulation has its own: the delays of the network.

@@ -12,13 +12,14 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.effects import CancelTimer, Effect, Forward, Send, SetTimer
 from minicluster.protocol import ErrorCode
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 RECHECK_MS = 100
 _ITEMS = ("topics", "responses", "results")
@@ -37,8 +38,7 @@ class CorrelationIds:
         return next(self._ids)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientResponse:
+class ClientResponse(Value, kw_only=True):
     """The end of one request; ``response`` is None after the timeout.
 
     Shapes:  token is that of ``submit``.
@@ -51,8 +51,7 @@ class ClientResponse:
     response: Any | None
 
 
-@dataclass(slots=True)
-class _Item:
+class _Item(Struct):
     token: Any
     request: Any
     version: int
@@ -65,8 +64,7 @@ class _Item:
         )
 
 
-@dataclass(slots=True)
-class ControllerChannel:
+class ControllerChannel(Struct):
     """The queue. Each input returns effects; the requests that it has ended are taken afterwards.
 
     Units:   ``retry_timeout_ms`` None means that no request times out.

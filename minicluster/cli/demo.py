@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from minicluster.cli.reports import leave_report, show_report
 from minicluster.cli.terminal import console, out, print_line, progress
 from minicluster.errors import UserError
 from minicluster.own_command import command_line
+from minicluster.values import replace
 
 if TYPE_CHECKING:
     from minicluster.actors.recording.runs_place import RunsPlace

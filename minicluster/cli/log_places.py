@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from minicluster.errors import UserError, instead
 from minicluster.moments import Span
@@ -12,8 +13,7 @@ from minicluster.moments import Span
 NEAR_OFFSETS, NEAR_MS = 10, 10_000
 
 
-@dataclass(slots=True)
-class Shown:
+class Shown(Struct):
     """The part of a log that is shown.
 
     Shapes:  types: of records, as they were given; none for all of them. seen: the types of the log

@@ -18,15 +18,14 @@ from rich.cells import cell_len
 
 from minicluster.cli.options import JSON, TEXT
 from minicluster.errors import printable
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 CSV, MARKDOWN = "csv", "markdown"
 FORMS = (TEXT, JSON, CSV, MARKDOWN)
 _DESCRIPTION_MIN = 20  # columns that a description can be read in
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Value):
     """Rows of a query, with the names of its columns, of which several may be the same."""
 
     names: Sequence[str]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from minicluster.cli.options import path_type, runs_option, user_and_password
 from minicluster.cli.terminal import complain, print_line, progress
 from minicluster.errors import UserError
 from minicluster.own_command import command_line
+from minicluster.values import replace
 
 if TYPE_CHECKING:
     from minicluster.actors.serve.ready_file import ReadyFile

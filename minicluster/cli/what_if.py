@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from minicluster.cli.terminal import (
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError
 from minicluster.own_command import command_line
+from minicluster.values import replace
 
 if TYPE_CHECKING:
     from minicluster.what_if.outcome import WhatIf

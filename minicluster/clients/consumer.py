@@ -16,7 +16,7 @@ from minicluster.clients.offsets import Membership, commit_offsets, fetch_offset
 from minicluster.clients.reader import ConsumedRecord, Reader
 from minicluster.effects import Effect
 from minicluster.protocol import ErrorCode
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 GroupProtocol = Literal["classic", "consumer"]
 _TRIED_AGAIN = COORDINATOR_ERRORS | {
@@ -26,8 +26,7 @@ _TRIED_AGAIN = COORDINATOR_ERRORS | {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerConfig:
+class ConsumerConfig(Value, kw_only=True):
     """The group of a consumer, and what it reads.
 
     Shapes:  records_max: the latest records that it keeps; all where none is given.

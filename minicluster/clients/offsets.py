@@ -12,7 +12,7 @@ from minicluster.protocol.messages import (
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _FETCH_VERSION = 9
 _COMMIT_VERSION = 9
@@ -23,8 +23,7 @@ _TRIED_AGAIN = COORDINATOR_ERRORS | {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(Value):
     """A member as it commits: generation of a classic group, or member epoch (KIP-848)."""
 
     group: str

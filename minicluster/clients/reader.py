@@ -16,7 +16,7 @@ from minicluster.clients.client import BACKOFF_MS, Client, TopicPartition
 from minicluster.log import RecordBatch, Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _FETCH_VERSION = 12
 _LIST_OFFSETS_VERSION = 7
@@ -27,8 +27,7 @@ _WITHOUT_SESSION = -1
 _ABORT = b"\0\0\0\0"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumedRecord:
+class ConsumedRecord(Value):
     """A record that a consumer has seen.
 
     Units:   timestamp: milliseconds since 1970, or of a simulated cluster's clock.

@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from minicluster import values
 from minicluster.errors import MiniclusterError
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.values import dataclass
 
 Value = bool | int | float | str | list[str] | None
 
@@ -78,8 +78,7 @@ def java_double(value: float) -> str:
     return repr(value)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(values.Value):
     """One config.
 
     Shapes:  type_: Kafka's name of it (INT, LIST, …); default None: there is none; dynamic:
@@ -136,8 +135,7 @@ class ConfigKey:
         return to_text(parse_type(self.name, text, self.type_))
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigDef:
+class ConfigDef(values.Value):
     """The configs of one kind of resource, in the order in which Kafka checks them."""
 
     keys: Mapping[str, ConfigKey]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from minicluster.configs.config_def import ConfigKey, InvalidConfig, Value
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.effective import BrokerLevels
 from minicluster.errors import UserError, instead
 from minicluster.java_order import hash_map_order, string_hash
+from minicluster.values import replace
 
 LEADER_THROTTLED_RATE = "leader.replication.throttled.rate"
 FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"

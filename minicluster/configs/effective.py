@@ -17,7 +17,7 @@ from minicluster.configs.definitions import (
     in_topic_units,
     topic_configs,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
 class ConfigSource(IntEnum):
@@ -34,8 +34,7 @@ class ConfigSource(IntEnum):
     GROUP_CONFIG = 8
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerLevels:
+class BrokerLevels(Value):
     """The configs of one broker, the strongest first: its own, the cluster's, its static ones."""
 
     dynamic: Mapping[str, str]
@@ -61,8 +60,7 @@ class BrokerLevels:
         return None if key is None else key.default
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveConfig:
+class EffectiveConfig(Value):
     """A topic's config as it holds."""
 
     key: ConfigKey

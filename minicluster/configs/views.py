@@ -18,13 +18,12 @@ from typing import Any
 
 from minicluster.configs.config_def import ConfigDef, parse_type
 from minicluster.configs.definitions import broker_configs, topic_configs
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _CONFIG = "config"
 
 
-@dataclass(frozen=True, slots=True)
-class ViewedConfig:
+class ViewedConfig(Value):
     """The config that a field of a view shows.
 
     Shapes:  default is the text in Kafka's table; None where Kafka's is null. read: from a text to

@@ -18,11 +18,10 @@ from minicluster.protocol import Message
 from minicluster.rules import Rules
 from minicluster.security.acls import Operation
 from minicluster.security.screening import Access
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Value, kw_only=True):
     """A request with everything that its decision may need.
 
     Shapes:  state includes what is made and not yet committed; committed does not.
@@ -48,8 +47,7 @@ class Call:
         return self.state, self.request, self.version, self.now_ms
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
+class Screened(Value):
     """A request without what any controller rejects of it, before the active one decides.
 
     Shapes:  complete makes the response to the whole request from the response to what is left.
@@ -67,8 +65,7 @@ def is_late(request: Any) -> bool:
     return bool(request.timeout_ms <= 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerApi:
+class ControllerApi(Value):
     """The way in which one request is served.
 
     Shapes:  right: on the cluster, without which all of it is rejected, first of all; the rights on

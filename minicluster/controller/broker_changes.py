@@ -22,8 +22,9 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from uuid import UUID
+
+from msgspec import field
 
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.leader_election import Election
@@ -52,7 +53,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.protocol.schema import Message
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Records = Iterator[VersionedRecord]
 """In the order in which they are written; the caller makes one decision of them."""
@@ -84,8 +85,7 @@ def partition_updates(
             yield record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
+class Moves(Value, kw_only=True):
     """The brokers that leave or join the partitions, and directories that are lost.
 
     Shapes:  of_topics: a topic's election and min ISR; decided: the changes of partitions that are

@@ -45,7 +45,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.protocol.topics import invalid_name_reason
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Resource = tuple[int, str]
 
@@ -62,8 +62,7 @@ class ConfigOperation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(Value):
     """One config of one resource.
 
     Shapes:  operation: None for a number that names none.

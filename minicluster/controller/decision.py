@@ -9,11 +9,10 @@ from minicluster.controller.state.broker_heartbeat_manager import SoftChange
 from minicluster.controller.state.offline_replicas import ReplicaStateChange
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsrChange
 from minicluster.protocol.records import VersionedRecord
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Value, kw_only=True):
     """An operation's result; nothing has changed yet.
 
     Shapes:  records in the order of the log; soft changes touch only the state that no record
@@ -30,8 +29,7 @@ class Decision:
     kraft_version: int | None = None  # the level that the quorum raises kraft.version to, first
 
 
-@dataclass(frozen=True, slots=True)
-class KRaftVersion:
+class KRaftVersion(Value):
     """kraft.version as the quorum has it: the level, and why it cannot rise now, if so."""
 
     level: int = 0

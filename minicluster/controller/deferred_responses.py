@@ -13,11 +13,10 @@ from typing import Any
 
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.planting import step
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeferredResponse:
+class DeferredResponse(Value, kw_only=True):
     """A response, and the offset below which everything must be stable before it leaves.
 
     Shapes:  records_written are the offsets of the request's own records.

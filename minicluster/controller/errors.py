@@ -20,7 +20,7 @@ from minicluster.errors import MiniclusterError
 from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.texts import TEXTS
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
 """A user's request that would need more is POLICY_VIOLATION."""
@@ -62,8 +62,7 @@ class Reason(StrEnum):
     LEADER_CHANGED = "leader changed by this request"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Value, kw_only=True):
     """One refusal of a request, or of one partition of it.
 
     Shapes:  message is what Kafka logs; topic is empty and partition -1 for a whole request.
@@ -119,8 +118,7 @@ def wrong_controller(latest: int | None) -> str:
     return f"The active controller appears to be node {latest}."
 
 
-@dataclass(frozen=True, slots=True)
-class ApiError:
+class ApiError(Value):
     """The error of one item of a request, or none."""
 
     error: ErrorCode = ErrorCode.NONE

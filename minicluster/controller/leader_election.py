@@ -25,7 +25,7 @@ from enum import Enum
 
 from minicluster.controller.state.cluster_state import Gates
 from minicluster.metadata.image.partition import NO_LEADER
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Replicas = tuple[int, ...]
 
@@ -38,8 +38,7 @@ class Election(Enum):
     UNCLEAN = "unclean"  # as online, and rather an unclean candidate than none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class Candidates(Value, kw_only=True):
     """The replicas of a partition as they will be, and its leaders so far.
 
     Shapes:  acceptable: a replica could lead now (its broker is active, its log online).

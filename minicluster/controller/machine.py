@@ -33,7 +33,6 @@ Source:  QuorumController (ControllerWriteEvent, claim, renounce), KafkaEventQue
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -89,13 +88,12 @@ from minicluster.protocol.messages import BrokerHeartbeatRequest
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
 from minicluster.security.screening import EVERYTHING, Access, needs
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 RECORDS_OF_RAISED_KRAFT_VERSION = 2  # of the quorum: KRaftVersion and KRaftVoters
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrived:
+class _Arrived(Value):
     """A request as it came, for its response."""
 
     token: Any

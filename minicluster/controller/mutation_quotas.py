@@ -14,21 +14,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from minicluster.controller.errors import Rejected
 from minicluster.metadata.image.quotas import ClientQuotasImage, Entity
 from minicluster.protocol import ErrorCode
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 _KEY = "controller_mutation_rate"
 _WINDOWS, _WINDOW_SECONDS = "controller.quota.window.num", "controller.quota.window.size.seconds"
 _WINDOWS_DEFAULT, _WINDOW_SECONDS_DEFAULT = 11, 1
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaClient:
+class QuotaClient(Value):
     """The client of a request, as quotas name it."""
 
     user: str = "ANONYMOUS"
@@ -38,8 +38,7 @@ class QuotaClient:
 ANONYMOUS = QuotaClient()
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     tokens: float
     filled_ms: int
 

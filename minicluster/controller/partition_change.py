@@ -34,8 +34,9 @@ Source:  KIP-455, KIP-704, KIP-841, KIP-858, KIP-966; PartitionChangeBuilder.bui
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from uuid import UUID
+
+from msgspec import field
 
 from minicluster.controller.leader_election import Candidates, Election, elect_leader
 from minicluster.controller.reassignment import (
@@ -52,13 +53,12 @@ from minicluster.metadata.image.partition import (
     PartitionRegistration,
 )
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Replicas = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Targets:
+class Targets(Value, kw_only=True):
     """The target of a partition; None leaves a field as it is.
 
     Shapes:  directories are those that brokers have assigned; others keep theirs.

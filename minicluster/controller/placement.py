@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from minicluster.java_order import hash_map_order, string_hash
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Draw = Callable[[int], int]
 """A number from 0 up to, not including, the bound."""
@@ -21,8 +21,7 @@ class PlacementError(Exception):
     """The replicas cannot be placed; the message is Kafka's reason (INVALID_REPLICATION_FACTOR)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsableBroker:
+class UsableBroker(Value, kw_only=True):
     """A broker that may be given replicas."""
 
     id: int

@@ -19,13 +19,12 @@ Source: KIP-455; PartitionReassignmentReplicas, PartitionReassignmentRevert.
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Replicas = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reassignment:
+class Reassignment(Value, kw_only=True):
     """The replicas of a partition, and those that are being added and removed."""
 
     replicas: Replicas
@@ -38,16 +37,14 @@ class Reassignment:
         return bool(self.adding or self.removing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
+class Completed(Value, kw_only=True):
     """Replicas and ISR of a reassignment that is done."""
 
     replicas: Replicas
     isr: Replicas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revert:
+class Revert(Value, kw_only=True):
     """Replicas and ISR to go back to; unclean when no ISR member would remain."""
 
     replicas: Replicas

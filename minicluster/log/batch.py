@@ -27,7 +27,7 @@ from minicluster.log.format.framing import (
 )
 from minicluster.log.format.limits import DecompressionBudget
 from minicluster.protocol.records import VersionedRecord, decode_record, encode_record
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 HEADER_BYTES = 61
 LENGTH_END = 12  # base offset and length field; the length counts what follows
@@ -51,8 +51,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Value):
     """One record of a batch; the offset and the time are absolute (milliseconds)."""
 
     offset: int

@@ -19,7 +19,7 @@ from minicluster.log.checkpoint import Snapshot
 from minicluster.log.control import control_records
 from minicluster.log.directory import MetadataFiles
 from minicluster.protocol.records import LeaderChangeMessage, VersionedRecord, VotersRecord
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _NO_END = 2**62
 _HEAD = struct.Struct(">qqiIi")
@@ -31,8 +31,7 @@ Voters = tuple[int, tuple[int, ...]]
 NO_VOTERS: Voters = (-1, ())
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Value):
     """A batch by its header; a ``RecordBatch`` has the same fields."""
 
     base_offset: int
@@ -57,8 +56,7 @@ def unpack_heads(content: bytes) -> Iterator[Head]:
     return starmap(Head, _HEAD.iter_unpack(content))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(Value, kw_only=True):
     """The snapshot that a log begins from, and the offset and epoch at which it ends."""
 
     end_offset: int
@@ -72,8 +70,7 @@ class Start:
         return self.snapshot.records
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLog:
+class NodeLog(Value, kw_only=True):
     """One controller's log as it lies on disk.
 
     Shapes:  batches: all of them, where the log is held. start: its first offset, 0 without a
@@ -99,8 +96,7 @@ class NodeLog:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(Value, kw_only=True):
     """The committed log: the first batches of one controller's.
 
     Shapes:  log: whose; None where there is none. place: of that log among those compared.

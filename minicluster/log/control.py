@@ -13,7 +13,7 @@ from typing import Any
 
 from minicluster.log.batch import CONTROL_BIT, Record, RecordBatch
 from minicluster.protocol.records import VersionedRecord, decode_control, encode_control
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _NAMES = {
     0: "Abort",
@@ -26,8 +26,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ControlRecord:
+class ControlRecord(Value):
     """One control record: its type by number and name, and its message where one is declared."""
 
     type: int

@@ -39,14 +39,13 @@ from minicluster.log.text_files import (
 )
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 SEGMENT_BYTES = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataFiles:
+class MetadataFiles(Value):
     """The files of one metadata log, in order of offset; the node's id where a folder names it."""
 
     path: Path
@@ -62,8 +61,7 @@ class MetadataFiles:
         return read_quorum_state(self.path / QUORUM_STATE_NAME) if self.path.is_dir() else None
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataLogContent:
+class MetadataLogContent(Value):
     """The batches of one metadata log over all its segments, with the torn tail, if any."""
 
     files: MetadataFiles

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from minicluster.log.batch import HEADER_BYTES, LENGTH_END
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 NO_LIMIT = 2**63 - 1
 SPLIT_BYTES = 2 << 20
 _HEAD = struct.Struct(">qi11xi")  # base offset, length, last offset delta
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHead:
+class BatchHead(Value):
     """One batch by its header: its bytes ``[position, end)`` and its offsets, both included."""
 
     position: int

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from minicluster.log.batch import NO_TIMESTAMP, RecordBatch
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
@@ -27,8 +27,7 @@ _ABORTED = struct.Struct(">hqqqq")
 _ABORTED_VERSION = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AbortedTransaction:
+class AbortedTransaction(Value):
     """One aborted transaction.
 
     Shapes:  last_offset: that of its marker. last_stable_offset: the one right after the marker was
@@ -89,8 +88,7 @@ class TransactionIndex:
 # --- the index files of a segment, as bytes -----------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentIndexes:
+class SegmentIndexes(Value):
     """The contents of the two index files of a segment."""
 
     offsets: bytes

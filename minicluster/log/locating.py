@@ -7,7 +7,6 @@ room for an offset of twenty nines.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 from minicluster.files import UnusableFile, check_regular
@@ -17,7 +16,7 @@ from minicluster.log.errors import InvalidName, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.segment import LOG_SUFFIX
 from minicluster.log.text_files import META_PROPERTIES_NAME, read_properties
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 RUN_NAME = "run.json"
 NODE_ID_MAX = 2**31 - 1
@@ -26,8 +25,7 @@ _CONTROLLER = re.compile(r"controller-([0-9]+)")
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(Value):
     """The one run that a path names, with the metadata logs of its controllers."""
 
     path: Path

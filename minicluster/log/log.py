@@ -24,11 +24,10 @@ from typing import Any
 from minicluster.log.batch import RecordBatch
 from minicluster.log.epochs import LeaderEpochs
 from minicluster.log.indexes import AbortedTransaction, TransactionIndex
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Value):
     """The beginning of a segment; it reaches to the next one's.
 
     Shapes:  producers: the snapshot of their states there, as the owner of the log has it.

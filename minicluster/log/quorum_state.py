@@ -14,14 +14,13 @@ from uuid import UUID
 from minicluster.log.errors import LogError
 from minicluster.log.text_files import read_text, write_atomically
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid, parse_uuid
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 QUORUM_STATE_NAME = "quorum-state"
 NONE = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumState:
+class QuorumState(Value, kw_only=True):
     """An election state as persisted; -1 means none."""
 
     leader_id: int = NONE

@@ -8,11 +8,10 @@ Source:  LogValidator.validateRecord.
 from __future__ import annotations
 
 from minicluster.log.batch import RecordBatch
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class RecordScan:
+class RecordScan(Value):
     """The facts about the records of a batch.
 
     Units:   timestamps in milliseconds; of the records, whatever the header has.

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 from minicluster.log.batch import CODEC_MASK, LENGTH_END, RecordBatch
 from minicluster.log.format.compression import Codec, compress
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Value):
     """The value of a message's ``records`` field: batches, turned into bytes only when written.
 
     Shapes:  tail: the first bytes of a batch that exceeds a limit in bytes.

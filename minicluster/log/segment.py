@@ -28,15 +28,14 @@ from minicluster.log.control import control_records
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog, TooLarge
 from minicluster.log.format.limits import DEFAULT_LIMITS, DecompressionBudget, ReadLimits
 from minicluster.protocol.errors import ProtocolError
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 LOG_SUFFIX = ".log"
 _MAGIC_AT = 16
 _SEARCH_FACTOR = 8
 
 
-@dataclass(frozen=True, slots=True)
-class TornTail:
+class TornTail(Value):
     """The bytes that recovery left off at the end of a file."""
 
     file: str
@@ -53,16 +52,14 @@ class TornTail:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedBatch:
+class PlacedBatch(Value):
     """A batch and the byte at which it begins in its file."""
 
     batch: RecordBatch
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentContent:
+class SegmentContent(Value):
     """The batches of a segment, and the tail that recovery left off, if any."""
 
     path: Path

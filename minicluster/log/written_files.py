@@ -14,14 +14,13 @@ from typing import Any
 from minicluster.log.checkpoint import CHECKPOINT_SUFFIX
 from minicluster.log.heads import batch_heads
 from minicluster.log.segment import LOG_SUFFIX
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 WRITTEN = "written"  # the key in run.json
 _EVIDENCE = ("controller-*/**/*", "trace/*.parquet", "zookeeper/*.jsonl")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenFile:
+class WrittenFile(Value, kw_only=True):
     """One file as it was written; end_offset (exclusive) where it is a segment with a batch."""
 
     size: int

@@ -39,19 +39,17 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndEpoch:
+class LeaderAndEpoch(Value):
     """The leader of the metadata quorum; no id while it is unknown."""
 
     leader_id: int | None = None
     epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(Value, kw_only=True):
     """The prefix of the log that an image holds.
 
     Units:   the offset is inclusive, -1 for the empty log; offset_batch_aligned is true if a
@@ -69,8 +67,7 @@ class Provenance:
         return self.last_contained_offset + 1, self.last_contained_epoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogDeltaManifest:
+class LogDeltaManifest(Value, kw_only=True):
     """Where a delta from the log comes from. Leaves out elapsed time: here is no clock."""
 
     provenance: Provenance
@@ -83,8 +80,7 @@ class LogDeltaManifest:
         return sum(batch.size for batch in self.batches)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotManifest:
+class SnapshotManifest(Value, kw_only=True):
     """Where a whole image comes from."""
 
     provenance: Provenance
@@ -96,8 +92,7 @@ class LoaderFault(Effect):
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class Update(Value, kw_only=True):
     """A delta that is ready to be published."""
 
     delta: MetadataDelta

@@ -38,7 +38,7 @@ from minicluster.protocol.records import (
     ZkMigrationStateRecord,
 )
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 BOOTSTRAP_TRANSACTION = "Bootstrap records"
 
@@ -52,8 +52,7 @@ _DEFAULT_LEVELS = {
 """feature -> (its level in a new cluster, the first metadata.version that has it so)"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activation:
+class Activation(Value, kw_only=True):
     """The records that a new active controller appends first.
 
     Shapes:  atomic records are one batch; others may be several, held together by a transaction.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from minicluster.errors import UserError
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _TEXT = re.compile(r"(\d+)\.(\d+)(?:-IV(\d+))?")
 _NEWEST_OF_A_RELEASE = 99  # "3.9" is the last level of 3.9
@@ -16,8 +16,7 @@ _NEWEST_OF_A_RELEASE = 99  # "3.9" is the last level of 3.9
 _ALTER_PARTITION = ((2, 0), (3, 1), (5, 2))
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class InterBrokerProtocol:
+class InterBrokerProtocol(Value, order=True):
     """A level such as 2.7-IV2; a release without IV is its last level."""
 
     major: int

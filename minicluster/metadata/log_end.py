@@ -34,11 +34,10 @@ from minicluster.protocol.records import (
     VotersRecord,
 )
 from minicluster.protocol.uuids import parse_uuid
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEnd:
+class LogEnd(Value, kw_only=True):
     """The state of a cluster where its metadata log ends.
 
     Shapes:  voters: the record of a dynamic quorum's voters, None for a static quorum;

@@ -174,7 +174,7 @@ def _security_records(
     image: MetadataImage, version: MetadataVersion, on_loss: OnLoss
 ) -> Iterator[VersionedRecord]:
     for entry in image.acls.values():
-        fields = {name: getattr(entry, name) for name in entry.__slots__}
+        fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
         yield VersionedRecord(AccessControlEntryRecord(**fields), 0)
     if image.scram and not version.scram_supported:
         on_loss("SCRAM credentials")
@@ -193,7 +193,7 @@ def _security_records(
         on_loss("delegation tokens")
         return
     for token_id, token in image.delegation_tokens.items():
-        fields = {name: getattr(token, name) for name in token.__slots__}
+        fields = {name: getattr(token, name) for name in token.__struct_fields__}
         yield VersionedRecord(DelegationTokenRecord(token_id=token_id, **fields), 0)
 
 

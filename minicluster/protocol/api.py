@@ -27,7 +27,7 @@ from minicluster.protocol.error_shape import ErrorShape
 from minicluster.protocol.schema import Message
 from minicluster.protocol.versions import parse_versions
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 PRODUCE = 0
 CONTROLLED_SHUTDOWN = 7
@@ -35,8 +35,7 @@ API_VERSIONS = 18
 _PRODUCE_ENABLED_FROM = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(Value):
     """One API: a request and its response.
 
     Shapes:  kafka_3_9, kafka_4_3: the versions that a node of the release advertises where it

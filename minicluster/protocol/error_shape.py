@@ -10,11 +10,12 @@ Source:  the getErrorResponse methods of Kafka's requests.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from typing import Any
 
-from minicluster.values import dataclass
+from msgspec import field
+
+from minicluster.values import Value
 
 NAMES = frozenset(
     {
@@ -45,8 +46,7 @@ class Text(Enum):
     DEFAULT = "the default of the field"
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(Value):
     """One item of a response for each item of the request.
 
     Shapes:  of names the request's arrays, in order, with dots for arrays within arrays. Fields
@@ -69,8 +69,7 @@ class Each:
     nulls: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorShape:
+class ErrorShape(Value):
     """One API's: the arrays of its response, further fields at the top, and the text.
 
     Shapes:  inside: the items of each array of the response. values: fields with fixed content.

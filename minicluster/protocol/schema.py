@@ -29,7 +29,7 @@ import msgspec
 
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.protocol.versions import NONE, parse_versions
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 _S = TypeVar("_S", bound="Struct")
 ALL_DEFAULTS = object()
@@ -40,8 +40,7 @@ _Bytes = TypeVar("_Bytes", bound="bytes | None")
 _Tuple = TypeVar("_Tuple", bound="tuple[Any, ...] | None")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldSpec:
+class FieldSpec(Value, kw_only=True):
     """One field: its type and in which versions it is there, nullable and tagged."""
 
     name: str
@@ -247,7 +246,7 @@ def _declared(cls: type[Struct]) -> Iterator[tuple[str, FieldSpec]]:
 
 def _spec(name: str, declared: FieldSpec, structs: Mapping[str, type[Struct]]) -> FieldSpec:
     struct = structs.get(declared.element)
-    return dataclasses.replace(
+    return replace(
         declared,
         name=name,
         json_name=declared.json_name or _camel(name),

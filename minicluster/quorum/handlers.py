@@ -38,13 +38,12 @@ from minicluster.quorum import (
 )
 from minicluster.quorum.message_checks import ResponseEpoch
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 # --- requests of peers and admins -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHandler:
+class RequestHandler(Value):
     """The steps of one API's request.
 
     Shapes:  ``validate`` gives the response to a malformed request, else None; ``check_epoch`` the
@@ -143,8 +142,7 @@ def _fail(node: QuorumNode, node_id: int, error: ErrorCode, now_ms: int) -> bool
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseHandler:
+class ResponseHandler(Value):
     """The steps of one API's response.
 
     Every step returns success or failure of the request: a failure makes the node wait for

@@ -19,11 +19,10 @@ from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Endpoints
 from minicluster.quorum.transitions import Event
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class VoterRequestEpoch:
+class VoterRequestEpoch(Value):
     """The epoch of a request between voters (Vote, BeginQuorumEpoch, EndQuorumEpoch).
 
     Shapes:  ``leader_id`` is None in a Vote, which names no leader.
@@ -36,8 +35,7 @@ class VoterRequestEpoch:
     announces_leader: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseEpoch:
+class ResponseEpoch(Value):
     """The error, leader and epoch that a response names."""
 
     error: ErrorCode

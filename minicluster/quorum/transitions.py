@@ -88,7 +88,11 @@ class Event(Enum):
     RESIGNED = "requested, check-quorum expired, a shutdown, or the leader has removed itself"
 
 
-_EPOCHS = {Event.EPOCH: UnattachedState, Event.LEADER: FollowerState}  # of every role
+# Of every role.
+_EPOCHS: dict[Event, type[EpochState]] = {
+    Event.EPOCH: UnattachedState,
+    Event.LEADER: FollowerState,
+}
 
 TRANSITIONS: dict[type[EpochState], dict[Event, type[EpochState]]] = {
     UnattachedState: {

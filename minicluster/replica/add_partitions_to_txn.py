@@ -22,8 +22,9 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from minicluster.effects import Send, SetTimer
 from minicluster.protocol import ErrorCode
@@ -40,7 +41,7 @@ from minicluster.replica.producers.verification import (
     VerificationGuard,
 )
 from minicluster.replica.replica_manager_state import ReplicaManagerState
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 VERIFICATION_TIMER = "add-partitions-to-txn"
 VERIFICATION = "transaction.partition.verification.enable"
@@ -165,8 +166,7 @@ class TransactionVerifier:
 # --- requests to coordinators (AddPartitionsToTxnManager) ---------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(Value):
     transaction: TransactionToVerify
     partitions: tuple[TopicPartition, ...]
     on_verified: OnVerified
@@ -175,8 +175,7 @@ class _Waiting:
         return dict.fromkeys(self.partitions, error)
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     """The transactions of one request to a coordinator.
 
     Shapes:  operation: that of the transaction that came first, by which all errors are changed.

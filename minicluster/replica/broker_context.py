@@ -11,9 +11,10 @@ Source:  the constructor of Partition (metadataCache, delayedOperations, alterPa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+from msgspec import field
 
 from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.effects import Effect, FaultHit, Respond
@@ -24,7 +25,7 @@ from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.replication_quota import ReplicationQuotas
 from minicluster.replica.requests.purgatory import DelayedOperations
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 if TYPE_CHECKING:
     from minicluster.metadata.image.cluster import BrokerRegistration
@@ -37,8 +38,7 @@ NO_BROKER_EPOCH = -1
 # --- ISR changes --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionItem:
+class AlterPartitionItem(Value, kw_only=True):
     """The change of one partition that a leader requests; a retry is an equal item.
 
     Shapes:  isr is (broker id, broker epoch) by ascending id; epoch -1 means not known.
@@ -60,8 +60,7 @@ class AlterPartitionItem:
         return tuple(member for member, _ in self.isr)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitionResult:
+class AlterPartitionResult(Value, kw_only=True):
     """The outcome of one item; with an error, nothing else is set.
 
     Shapes:  ``acknowledged``: the controller has taken the request and has not decided it yet
@@ -83,8 +82,7 @@ OnAlterPartition = Callable[[AlterPartitionResult, int], None]
 # --- the metadata -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerView:
+class BrokerView(Value):
     """The own broker epoch and the registered brokers of the newest published image.
 
     A broker that is missing has no epoch, and is not eligible for an ISR.

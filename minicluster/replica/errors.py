@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from minicluster.errors import MiniclusterError
 from minicluster.protocol import ErrorCode
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
 class ReplicaError(MiniclusterError):
@@ -38,8 +38,7 @@ class UnexpectedAppendOffset(ReplicaError):
         self.last_offset = last_offset
 
 
-@dataclass(frozen=True, slots=True)
-class RecordError:
+class RecordError(Value):
     """The rejection of one record of a produced batch.
 
     Source:  ProduceResponse.RecordError.

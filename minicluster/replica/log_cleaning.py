@@ -25,7 +25,7 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.markers import read_marker
 from minicluster.replica.producers.states import ProducerStateEntry
 from minicluster.replica.segments import SegmentView, segments_of
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 # Retention: the oldest segments go, by size and by time.
 #
@@ -107,8 +107,7 @@ def _delete_while(
 _KEPT_BITS = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
 
-@dataclass(frozen=True, slots=True)
-class LogToClean:
+class LogToClean(Value):
     """The part of a log that is dirty and may be cleaned, and how much of the log that is.
 
     Shapes:  segments: those below ``end_offset``, where the first one begins that stays as it is.
@@ -227,8 +226,7 @@ def _last_offsets(to_clean: LogToClean, transactions: CleanedTransactions) -> Ma
 # --- one batch: as it is, with fewer records, empty, or gone ------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchFilter:
+class BatchFilter(Value, kw_only=True):
     """The batches that a compaction leaves.
 
     Shapes:  last_offsets: by key, those of the dirty records below end_offset. It is called once

@@ -22,7 +22,7 @@ from minicluster.log.text_files import (
     HIGH_WATERMARKS_NAME,
     PARTITION_METADATA_NAME,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 # A disk in memory has no volume; 1 TiB is enough for tools that watch the free space.
 VOLUME_BYTES = 1 << 40
@@ -49,16 +49,14 @@ class Disk(Protocol):
     files: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFile:
+class PartitionFile(Value):
     """partition.metadata: the topic id of a log, and its directory (zero id: none known)."""
 
     topic_id: uuid.UUID
     directory: uuid.UUID
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLog:
+class StoredLog(Value):
     """A log on disk; a future one is the copy that is about to replace the log of its name."""
 
     topic: str

@@ -18,7 +18,8 @@ Source:  KIP-73, KIP-113; ReplicationQuotaManager, TopicConfigHandler, BrokerCon
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _ALL = frozenset({-1})
 
@@ -88,8 +89,7 @@ class ReplicationQuotas:
         self.alter_log_dirs = ReplicationQuota(*alter_log_dirs)
 
 
-@dataclass(slots=True)
-class _Sample:
+class _Sample(Struct):
     start_ms: int
     last_ms: int
     value: int = 0

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from minicluster.log import Log, RecordBatch
 from minicluster.log.batch import NO_TIMESTAMP
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentView:
+class SegmentView(Value):
     """One segment with its batches.
 
     Shapes:  next_offset is where the next segment begins, the log end for the active one.

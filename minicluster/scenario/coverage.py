@@ -8,8 +8,9 @@ that had a case. A seed that saw something new is worth a variation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 Observation = tuple[str, str]  # kind, name
 MISSED_SHOWN = 12
@@ -25,8 +26,7 @@ KINDS: Mapping[str, str] = {
 }
 
 
-@dataclass(slots=True)
-class Coverage:
+class Coverage(Struct):
     """The observations of the seeds so far.
 
     Shapes:  known: the names that a kind can have, where they are a closed list.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
-from minicluster.values import dataclass
+from msgspec import field
+
+from minicluster.values import Value
 
 QUOTE_HINT = "a value with a bracket or a comma needs quotes"
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Value):
     """The values of a text, and where each begins.
 
     Shapes:  value: plain values; places: names and indexes on the way to a value -> line, column,

@@ -11,12 +11,13 @@ up in the cluster when its step fires.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+
+from msgspec import field
 
 from minicluster.errors import UserError
 from minicluster.scenario.checks.limits import LEVELS_MAX, checked_text
 from minicluster.scenario.errors import ScenarioError
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 EXPRESSION_MAX = 2_000  # characters
 
@@ -25,8 +26,7 @@ _WORDS = {"and", "or", "not", "in"}
 _PARTITION = r"(.+)-([0-9]{1,9})"
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Value):
     """A bare word: a partition, a topic, a named set, a number or a name; or text in quotes."""
 
     text: str
@@ -49,8 +49,7 @@ class Word:
         return match[1], int(match[2])
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Value):
     """A function of the vocabulary with its arguments."""
 
     name: str
@@ -58,22 +57,19 @@ class Call:
     named: dict[str, Expression] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(Value):
     """A list of node ids or selectors in brackets."""
 
     members: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Value):
     """The opposite of a condition."""
 
     of: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(Value):
     """Two conditions joined by ``and`` or ``or``."""
 
     word: str
@@ -81,8 +77,7 @@ class Both:
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Value):
     """Two values compared: ``== != < <= > >= in``, and ``not in``."""
 
     operator: str

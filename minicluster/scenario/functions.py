@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
+from minicluster import values
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.view import ClusterView
-from minicluster.values import dataclass
 
 NOBODY = -1
 Value = int | bool | tuple[int, ...]
@@ -42,8 +42,7 @@ class Takes(Enum):
     NODES_OR_BROKERS = "nodes such as controllers, or nothing for all brokers"
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(values.Value):
     """One function.
 
     Shapes:  value(view, the function's name, its argument, n): a partition comes as topic and

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import field
 
 from minicluster.durations import format_duration
 from minicluster.scenario.actions.action import Action, Refusable
 from minicluster.scenario.expression import Expression
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 DEFAULT_WITHIN_MS = 60_000
 # What YAML would read as something else than text, so that it needs quotes: by its characters, and
@@ -23,8 +24,7 @@ _NOT_TEXT = r"(?i:[-+]?[0-9.][0-9._]*[.e_].*|-|true|false|null|yes|no|on|off|~)"
 FIRST_CONTROLLER = 101
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Value):
     """A condition as it was written, and parsed."""
 
     text: str
@@ -34,8 +34,7 @@ class Condition:
         return self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value, kw_only=True):
     """One step: an action, a condition to wait for (until) or one that must hold (expect).
 
     It fires at a time from the start (``at_ms``), or after the step before it (``after_ms``).
@@ -82,8 +81,7 @@ class Step:
         return {**when, "do": self.action.method, **self.action.given}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(Value, kw_only=True):
     """A header and a flat list of steps."""
 
     name: str = "scenario"

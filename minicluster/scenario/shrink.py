@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 T = TypeVar("T")
 
@@ -29,8 +29,7 @@ Play = Callable[[Sequence[T]], int | None]
 REPLAYS_MAX = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shrunk(Generic[T]):
+class Shrunk(Value, Generic[T], kw_only=True):
     """The steps that remain.
 
     Shapes:  complete: no single step can be left out; otherwise the replays or the time ran out.

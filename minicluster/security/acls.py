@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, Self
 
 from minicluster.metadata.image.security import AccessControlEntry
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 WILDCARD = "*"
 CLUSTER_NAME = "kafka-cluster"
@@ -79,8 +79,7 @@ class Permission(_Code):
     ALLOW = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acl:
+class Acl(Value, kw_only=True):
     """An ACL without its id: two that are equal are one, and the second is not written."""
 
     resource_type: ResourceType
@@ -117,8 +116,7 @@ class Acl:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclFilter:
+class AclFilter(Value, kw_only=True):
     """Which ACLs are meant. A name, principal or host of None, and ANY elsewhere, match all."""
 
     resource_type: ResourceType = ResourceType.ANY

@@ -36,7 +36,7 @@ from minicluster.security.acls import (
     in_listed_order,
 )
 from minicluster.security.principals import EVERYBODY, Requester
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 AUTHORIZER = "authorizer.class.name"
 SUPER_USERS = "super.users"
@@ -59,8 +59,7 @@ class SearchFailed(Exception):
     """Kafka as shipped fails with a StringIndexOutOfBoundsException."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizerSettings:
+class AuthorizerSettings(Value, kw_only=True):
     """A node's configs of authorization."""
 
     super_users: frozenset[str] = frozenset()

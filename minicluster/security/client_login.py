@@ -16,13 +16,12 @@ from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode_prefix
 from minicluster.security.mechanism import SaslFailure
 from minicluster.security.plain import NAME as PLAIN
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _VERSION = 1  # of both requests: tokens have headers
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Value):
     """Who logs in."""
 
     user: str

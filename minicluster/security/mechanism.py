@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
 class SaslFailure(Exception):
@@ -22,8 +22,7 @@ class NoResponse(Exception):
     """The connection ends without an answer: Kafka as shipped meets an unexpected exception."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedIn:
+class LoggedIn(Value, kw_only=True):
     """Who has logged in.
 
     Shapes:  expires_at_ms: the end of the credential itself, as that of a token; None has no end.

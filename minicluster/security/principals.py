@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import ipaddress
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 USER = "User"
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaPrincipal:
+class KafkaPrincipal(Value):
     """The owner of a connection."""
 
     type: str
@@ -51,8 +50,7 @@ def principal_of(name: str) -> KafkaPrincipal:
     return KafkaPrincipal.parse(name) if ":" in name else KafkaPrincipal(USER, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(Value):
     """Who asks for something, and from where: what an authorizer looks at."""
 
     principal: KafkaPrincipal = ANONYMOUS

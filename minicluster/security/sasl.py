@@ -42,7 +42,7 @@ from minicluster.rules import Rules
 from minicluster.security import oauthbearer, plain, scram
 from minicluster.security.mechanism import LoggedIn, NoResponse, SaslFailure, SaslMechanism
 from minicluster.security.principals import USER, KafkaPrincipal
-from minicluster.values import dataclass
+from minicluster.values import Value, dataclass
 
 _HANDSHAKE = m.SaslHandshakeRequest.api_key
 _AUTHENTICATE = m.SaslAuthenticateRequest.api_key
@@ -75,8 +75,7 @@ class SaslSettings:
     receive_bytes_max: int = 524_288
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslContext:
+class SaslContext(Value, kw_only=True):
     """The part of a node that a login needs.
 
     Shapes:  api_versions: the response to a valid ApiVersions request and its version; new_nonce:
@@ -91,8 +90,7 @@ class SaslContext:
     faults: Faults = Faults.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslOutcome:
+class SaslOutcome(Value, kw_only=True):
     """What follows from a frame.
 
     Shapes:  response: a frame without its length; closes: the connection ends after it, when
@@ -104,8 +102,7 @@ class SaslOutcome:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Value):
     """A request with its header."""
 
     body: Any

@@ -26,13 +26,12 @@ from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.security import ScramCredential
 from minicluster.rules import Rules
 from minicluster.security.mechanism import LoggedIn, NoResponse, SaslFailure
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
 
 
-@dataclass(frozen=True, slots=True)
-class ScramMechanism:
+class ScramMechanism(Value):
     """One of the two.
 
     Shapes:  type: the number in records and requests; hash: its name in hashlib.
@@ -68,8 +67,7 @@ def credential(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(Value, kw_only=True):
     """Somebody who may log in: for a token its owner, and when it ends."""
 
     credential: ScramCredential
@@ -107,8 +105,7 @@ _DIFFERENT_ID = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Challenge:
+class _Challenge(Value, kw_only=True):
     """The server's first message, and the credential by which the proof will be verified."""
 
     account: Account

@@ -18,7 +18,6 @@ Source:  AuthHelper, KafkaApis, ControllerApis.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -27,7 +26,7 @@ from minicluster.protocol.error_responses import error_items, error_response
 from minicluster.security.acls import CLUSTER_NAME, Operation, ResourceType
 from minicluster.security.authorizer import StandardAuthorizer
 from minicluster.security.principals import Requester
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 Complete = Callable[[Any], Any]
 
@@ -40,8 +39,7 @@ FAILED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Value):
     """The rights of a requester on a node. Without an authorizer: everything."""
 
     authorizer: StandardAuthorizer | None
@@ -79,8 +77,7 @@ EVERYTHING = Access(None, Requester())
 """Of the cluster itself, and of everybody where there is no authorizer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Value):
     """A request as it came: what a screen looks at."""
 
     access: Access
@@ -91,16 +88,14 @@ class Asked:
     """Whether the node makes topics on demand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
+class Screened(Value):
     """What is left of a request, and what completes the response to that."""
 
     request: Any
     complete: Complete = lambda response: response
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Value):
     """The response to a request of which nothing may be asked."""
 
     response: Any

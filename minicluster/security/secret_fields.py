@@ -6,10 +6,10 @@ An envelope has the bytes of another request, which may be one of these.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from minicluster.planting import Plantable, step
+from minicluster.values import replace
 
 SECRET_FIELDS = frozenset(
     {"hmac", "salted_password", "auth_bytes", "request_data", "response_data"}

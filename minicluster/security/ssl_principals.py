@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from minicluster.errors import UserError
 from minicluster.security.principals import ANONYMOUS, USER, KafkaPrincipal
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _RULE = re.compile(
     r"\s*(?:(?P<default>DEFAULT)"
@@ -27,8 +27,7 @@ _GROUP = re.compile(r"\\(.)|\$(\d)(\d*)")
 _CASES: dict[str, Callable[[str], str]] = {"": str, "L": str.lower, "U": str.upper}
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Value):
     pattern: re.Pattern[str]
     replacement: str
     case: str

@@ -10,7 +10,6 @@ Source:  ControllerApis, SimpleApiVersionManager, ApiKeys.apisForListener (CONTR
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -29,7 +28,6 @@ from minicluster.quorum.handlers import REQUEST_HANDLERS as QUORUM_HANDLERS
 from minicluster.rules import Rules
 
 
-@dataclass(slots=True)
 class ControllerListenerState(ApiState):
     """The newest committed image of a controller, and the leader of its quorum."""
 

@@ -25,14 +25,13 @@ from minicluster.protocol.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 RETRY_TIMER = "controller-registration"
 BACKOFF = ExponentialBackoff(100, 120_000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerRegistrationConfig:
+class ControllerRegistrationConfig(Value, kw_only=True):
     """One incarnation of a controller, as it registers."""
 
     node_id: int

@@ -15,14 +15,13 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode_prefix
 from minicluster.security.principals import KafkaPrincipal, Requester, java_host
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _ADDRESS_SIZES = (4, 16)  # of IPv4, IPv6
 _KEY_AND_VERSION = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardedRequest:
+class ForwardedRequest(Value):
     """The request inside an envelope."""
 
     request: Any

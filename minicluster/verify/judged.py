@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from minicluster.errors import UserError
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -31,8 +31,7 @@ _RUN_EVIDENCE = (Evidence.TRACE, Evidence.IMAGES, Evidence.META, Evidence.PROGRA
 _WHY_NOT = {Evidence.ZNODES: FOR_ZOOKEEPER, Evidence.PROGRAMS: NEEDS_PROGRAMS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(Value, kw_only=True):
     """One run as a driver has judged it.
 
     Shapes:  run: without its contents. tallies and crashes: by rule.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from minicluster.verify.evidence.run import Problem
 from minicluster.verify.model import Finding
@@ -27,8 +28,7 @@ from minicluster.verify.rules.rule import (
 _REMEMBERED_MAX = 100_000  # steps about which the rules are not asked again
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """What one rule has looked at in one run."""
 
     looked_at: int

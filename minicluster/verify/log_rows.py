@@ -40,7 +40,7 @@ from minicluster.log.format.limits import DEFAULT_LIMITS, DecompressionBudget, R
 from minicluster.log.locating import locate
 from minicluster.log.segment import bytes_of
 from minicluster.protocol.errors import ProtocolError
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.file_systems import at_hand
 from minicluster.verify.evidence.reading import LogReading, UnreadLog, run_of_logs
 from minicluster.verify.evidence.run import Problem
@@ -66,8 +66,7 @@ IN_ORDER = attrgetter("place", "log")
 """The order of the rows of a run."""
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(Value):
     """One run or log.
 
     Shapes:  is_run: it has a header or a trace. origin: the URI of which the path is a copy on the

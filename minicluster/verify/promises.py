@@ -7,14 +7,13 @@ may have written it (``histories/releases.py``); the rest is judged as the least
 from __future__ import annotations
 
 from minicluster.rules import FailedReplicas, Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.model import FROM_3_3, FROM_ELR
 
 Release = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promises:
+class Promises(Value, kw_only=True):
     """The promises of one release.
 
     Shapes: release: the one that a run played, None where it is not recorded.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from minicluster.errors import UserError
+from minicluster.values import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

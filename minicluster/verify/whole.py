@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from minicluster.errors import UserError
@@ -13,6 +12,7 @@ from minicluster.log.format.limits import ReadLimits
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
+from minicluster.values import replace
 from minicluster.verify.evidence.file_systems import at_hand
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Problem, Run, without_contents

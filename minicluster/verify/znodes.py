@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.partitions import NO_LEADER
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
@@ -24,8 +24,7 @@ from minicluster.zookeeper.log.reader import NOTIFIED_WITHIN_MS, Line, Named, Zn
 Ids = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ZnodeState:
+class ZnodeState(Value):
     """The state znode of a partition."""
 
     leader: int

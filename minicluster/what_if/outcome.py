@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from enum import IntEnum
 from typing import Any
 
-from minicluster.values import dataclass
+from msgspec import field
+
+from minicluster.values import Value
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.model import Verdict, gravest
 
@@ -32,8 +33,7 @@ KINDS = ("without leader", "under min ISR", "at risk")
 NAMES = ("no-leader", "under-min-isr", "at-risk")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicOutcome:
+class TopicOutcome(Value, kw_only=True):
     """The effect of a stage on the partitions of one topic, or of all.
 
     Shapes:  most: at one time; at_end: when the stage ended.
@@ -63,8 +63,7 @@ class TopicOutcome:
         return content
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionLeft:
+class PartitionLeft(Value, kw_only=True):
     """A partition that is without leader or under min ISR when a stage ends."""
 
     name: str
@@ -80,8 +79,7 @@ class PartitionLeft:
         return f"{self.name}: leader {leader}, ISR {list(self.isr)} of {list(self.replicas)}{down}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Value, kw_only=True):
     """One stage of one seed.
 
     Shapes:  series: the numbers of partitions from each moment on; left: the first of them.
@@ -96,8 +94,7 @@ class Stage:
     left: tuple[PartitionLeft, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeedOutcome:
+class SeedOutcome(Value, kw_only=True):
     """The outcome of one seed; the first stage is the time before the scenario."""
 
     seed: int
@@ -106,8 +103,7 @@ class SeedOutcome:
     trace_hash: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
+class WhatIf(Value, kw_only=True):
     """The outcome of all seeds.
 
     Shapes:  steps: the texts of the stages; started: the brokers that ran at first; model: how
@@ -165,8 +161,7 @@ class WhatIf:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageOfAll:
+class StageOfAll(Value, kw_only=True):
     """A stage over all seeds: of each number the worst, and the seed that is shown.
 
     Shapes:  worst: the stage of the gravest seed; least: the numbers of the mildest one.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.reporting.templating import rendered
 from minicluster.version import VERSION
 from minicluster.what_if.outcome import KINDS, NAMES, Stage, WhatIf
@@ -47,8 +47,7 @@ def page(outcome: WhatIf) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(Value, kw_only=True):
     """The numbers over a stage's time, one above the other, the gravest at the bottom.
 
     Shapes:  areas: the class and the outline of each; times: x, anchor and text; counts: y and the

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 from uuid import NAMESPACE_DNS, UUID, uuid5
@@ -51,6 +51,7 @@ from minicluster.protocol.records import (
     TopicRecord,
     VersionedRecord,
 )
+from minicluster.values import replace
 
 Change = VersionedRecord | None
 
@@ -246,7 +247,7 @@ def _s16(
     if session.epoch >= broker.epoch:
         return original(state, broker, session)
     state.hit("S16")
-    return broker_changes.broker_fenced(state, replace(broker, epoch=session.epoch))
+    return broker_changes.broker_fenced(state, dataclasses.replace(broker, epoch=session.epoch))
 
 
 @plant(broker_changes.broker_unfenced, "s67_unfencing_elects_nobody")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group import classic_protocol
@@ -15,6 +14,7 @@ from minicluster.coordinator.runtime.shard import Result
 from minicluster.planting import plant
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import SyncGroupRequest
+from minicluster.values import replace
 
 Original = Callable[..., Any]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.effects import Effect, FaultHit
@@ -29,6 +28,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
+from minicluster.values import replace
 
 Records = tuple[VersionedRecord, ...]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster.planting import plant
@@ -27,6 +26,7 @@ from minicluster.quorum.state.epoch_state import EpochState
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import ReplicaKey
+from minicluster.values import replace
 
 Records = tuple[VersionedRecord, ...]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 
 from minicluster.log import RecordBatch
@@ -37,7 +36,7 @@ from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests import read_from_log
 from minicluster.replica.requests.read_from_log import FetchParams
-from minicluster.values import dataclass
+from minicluster.values import replace
 
 Original = Callable[..., Any]
 
@@ -93,7 +92,6 @@ def _s09_expands(
     return pending
 
 
-@dataclass(frozen=True, slots=True)
 class _ShrunkEarly(PendingShrinkIsr):
     """A shrink whose members do not hold back the high watermark any more."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.planting import Plantable, plant
@@ -12,6 +11,7 @@ from minicluster.security.acls import Acl, Operation, PatternType, Permission, R
 from minicluster.security.authorizer import StandardAuthorizer
 from minicluster.security.principals import Requester
 from minicluster.security.sasl import SaslAuthenticator
+from minicluster.values import replace
 
 ByResource = dict[tuple[ResourceType, str], list[Acl]]
 

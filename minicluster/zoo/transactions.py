@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from minicluster.log import RecordBatch, Records
@@ -21,6 +20,7 @@ from minicluster.replica.producers.states import AppendCheck, BatchMetadata
 from minicluster.replica.producers.verification import Errors, TopicPartition
 from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests import append_records, produce
+from minicluster.values import replace
 
 Original = Callable[..., Any]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import plant
+from minicluster.values import replace
 from minicluster.zookeeper.broker import isr_writer
 from minicluster.zookeeper.broker.isr_writer import IsrWriter
 from minicluster.zookeeper.controller import (

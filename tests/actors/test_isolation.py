@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec import Struct
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.cluster import Cluster
@@ -89,6 +90,8 @@ def _is_value(thing: Any) -> bool:
 
 def _is_frozen(thing: Any) -> bool:
     """Nothing of the object itself can change; what it holds may."""
+    if isinstance(thing, Struct):
+        return thing.__struct_config__.frozen
     parameters = getattr(type(thing), "__dataclass_params__", None)
     of_the_house = parameters and parameters.unsafe_hash  # frozen for mypy: minicluster.values
     return isinstance(thing, tuple | frozenset) or bool(

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from minicluster.protocol.records import TopicRecord, VersionedRecord
 from minicluster.scenario import Scenario
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.reading import scenario_of
+from minicluster.values import replace
 from minicluster.verify import Report, Verdict
 from minicluster.verify.evidence.reading import read_runs
 

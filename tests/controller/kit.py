@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from minicluster.rules import Rules
 from minicluster.security.authorizer import AuthorizerSettings, StandardAuthorizer
 from minicluster.security.principals import Requester
 from minicluster.security.screening import Access
+from minicluster.values import replace
 
 CLUSTER_ID = "test"
 MV = MetadataVersion.parse
@@ -101,7 +103,9 @@ class Cluster:
     lowest_alter_partition: int = 0  # no release rejects a version where its order is tested
 
     def __post_init__(self) -> None:
-        self.rules = replace(self.rules, alter_partition_version_lowest=self.lowest_alter_partition)
+        self.rules = dataclasses.replace(
+            self.rules, alter_partition_version_lowest=self.lowest_alter_partition
+        )
         features = {"eligible.leader.replicas.version": 1} if self.elr else {}
         self.topic_ids = iter(UUID(int=(3 << 64) + n) for n in range(1_000_000))
         self.machine = ControllerMachine(

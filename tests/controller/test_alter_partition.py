@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +16,7 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster, dir_id
 
@@ -18,7 +19,7 @@ BOTH = pytest.mark.parametrize("on", [True, False])
 
 
 def started(*brokers: int, elr: bool = False, **fields: Any) -> Cluster:
-    cluster = Cluster(rules=replace(Rules.KAFKA_4_3, **fields), elr=elr)
+    cluster = Cluster(rules=dataclasses.replace(Rules.KAFKA_4_3, **fields), elr=elr)
     cluster.start(*brokers)
     return cluster
 
@@ -166,7 +167,7 @@ def test_kip_858_a_replica_in_a_failed_directory_is_proposed_once_more(
 
     Source:  ReplicationControlManager.ineligibleReplicasForIsr, which looks at no directory.
     """
-    cluster = Cluster(rules=replace(Rules.KAFKA_4_3, replica_in_failed_dir_may_join=on))
+    cluster = Cluster(rules=dataclasses.replace(Rules.KAFKA_4_3, replica_in_failed_dir_may_join=on))
     cluster.start(1, 2)
     cluster.start(3, dirs=(dir_id(3, 0), dir_id(3, 1)))
     cluster.create("foo", (1, 2, 3))

@@ -143,7 +143,7 @@ REQUESTS = st.one_of([of_struct(cls) for cls in CONTROLLER_APIS])
 
 def fitted(cluster: Cluster, request: Any) -> Any:
     """A request with the broker's real epoch more often than chance would give it."""
-    from dataclasses import replace
+    from minicluster.values import replace
 
     if hasattr(request, "broker_epoch") and request.broker_epoch % 2 == 0:
         request = replace(request, broker_epoch=cluster.epoch(request.broker_id))

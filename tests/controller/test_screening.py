@@ -5,7 +5,6 @@ Source:  ControllerApis; QuorumController, where a request about nothing complet
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.records import ProducerIdsRecord, VersionedRecord
+from minicluster.values import replace
 from tests.controller.kit import MV, Cluster, feature_records
 
 INVALID = ErrorCode.INVALID_REQUEST

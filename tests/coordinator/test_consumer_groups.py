@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from minicluster.metadata.image.configs import BROKER
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import ConfigRecord
+from minicluster.values import replace
 from tests.coordinator.groups import Groups
 
 SESSION_MS = 45_000

@@ -5,7 +5,7 @@ Source:  CurrentAssignmentBuilderTest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -15,6 +15,7 @@ from minicluster.coordinator.group.conversion.embedded import OwnedTopic
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import uuid_hash
 from minicluster.protocol import ErrorCode
+from minicluster.values import replace
 from tests.metadata.records import uid
 
 STABLE = MemberState.STABLE

@@ -6,7 +6,6 @@ The cases are those of Kafka's TransactionMetadataTest, with the names of its te
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +29,7 @@ from minicluster.protocol.coordinator_records.transaction import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from minicluster.values import replace
 
 S = TransactionState
 PRODUCER_ID, TIMEOUT_MS, NOW_MS = 23423, 30_000, 1_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from minicluster.protocol.coordinator_records.framing import (
     decode_coordinator_record,
 )
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+from minicluster.values import replace
 from tests.coordinator.memory_log import Log
 from tests.coordinator.transaction_bench import (
     BLOCK,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from minicluster.configs.effective import BrokerLevels
@@ -25,6 +24,7 @@ from minicluster.protocol.records import (
 )
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.coordinator.memory_log import Log
 from tests.driving import Driving
 

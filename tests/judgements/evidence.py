@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from inspect import getmembers, isfunction
 from pathlib import Path
@@ -21,6 +21,7 @@ from minicluster.actors.play.player import play, play_once, run_name
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.scenario.nemesis import generate
+from minicluster.values import replace
 from minicluster.zookeeper.nemesis import generate_on_zookeeper
 from tests.verify import logs_beside_rules, test_verdicts
 from tests.verify.damaged_runs import FILE_DAMAGE, FOREIGN, Damage, saved_run, sign

@@ -315,7 +315,7 @@ class IndependentFold:
         """An entry; its id is given once."""
         if ("acls", record.id) in self._prints:
             raise ReplayError(f"access control entry {record.id} comes a second time")
-        fields = {name: getattr(record, name) for name in AccessControlEntry.__slots__}
+        fields = {name: getattr(record, name) for name in AccessControlEntry.__struct_fields__}
         entry = AccessControlEntry(**fields)
         self._row("acls", record.id, fingerprint("acl", record.id, entry))
 
@@ -327,7 +327,7 @@ class IndependentFold:
 
     def scram(self, record: r.UserScramCredentialRecord) -> None:
         """The credential of a user, for one mechanism."""
-        fields = {name: getattr(record, name) for name in ScramCredential.__slots__}
+        fields = {name: getattr(record, name) for name in ScramCredential.__struct_fields__}
         key = (record.mechanism, record.name)
         self._row("scram", key, fingerprint("scram", key, ScramCredential(**fields)))
 
@@ -340,7 +340,7 @@ class IndependentFold:
 
     def token(self, record: r.DelegationTokenRecord) -> None:
         """A token, or the same one renewed."""
-        fields = {name: getattr(record, name) for name in DelegationToken.__slots__}
+        fields = {name: getattr(record, name) for name in DelegationToken.__struct_fields__}
         fields["renewers"] = tuple(record.renewers)
         row = fingerprint("delegation token", record.token_id, DelegationToken(**fields))
         self._row("delegation_tokens", record.token_id, row)

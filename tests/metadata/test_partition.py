@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from minicluster.metadata.image.partition import (
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord
 from minicluster.rules import Rules
+from minicluster.values import replace
 
 KAFKA_4_3 = Rules.KAFKA_4_3
 TOPIC = UUID(int=77 << 64)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import count
 
 from minicluster.scenario import Scenario
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.nemesis.draws import NO, NOTHING, YES, Needs
 from minicluster.scenario.scenario import to_yaml
+from minicluster.values import replace
 
 SHORT_MS = 22_000
 SHORTEST = 0.0  # the fraction of what is drawn between two bounds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 from minicluster.actors.play.player import play
 from minicluster.errors import UserError
 from minicluster.scenario import load_scenario
+from minicluster.values import replace
 
 STORY = Path(__file__).parent / "failed_directory.yaml"
 BY_HEARTBEAT = "kafka-4.3"

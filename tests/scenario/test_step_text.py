@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from minicluster.scenario.nemesis import generate
 from minicluster.scenario.reading import steps_of
 from minicluster.scenario.step_text import parse_step
 from minicluster.scenario.vocabulary import ACTIONS
+from minicluster.values import replace
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted([*ROOT.glob("examples/*.yaml"), *ROOT.glob("tests/*/*.yaml")])

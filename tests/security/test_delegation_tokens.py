@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from minicluster.security.authorizer import AuthorizerSettings, StandardAuthoriz
 from minicluster.security.delegation_tokens import SECRET_KEY
 from minicluster.security.principals import ANONYMOUS, USER, KafkaPrincipal, Requester
 from minicluster.security.screening import Access
+from minicluster.values import replace
 from tests.controller.kit import Cluster
 from tests.security.recorded import entry
 

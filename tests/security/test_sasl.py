@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import hmac
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +29,7 @@ from minicluster.security.scram import (
     credential,
     salted_password,
 )
+from minicluster.values import replace
 from tests.security.recorded import DATA
 
 SHIPPED = Rules.KAFKA_4_3.as_shipped()

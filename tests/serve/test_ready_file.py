@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from minicluster.actors.serve.ready_file import (
     serving_into,
 )
 from minicluster.errors import UserError
+from minicluster.values import replace
 
 READY = ReadyFile(
     name="shop",

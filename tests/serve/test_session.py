@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from minicluster.errors import UserError
 from minicluster.scenario import Scenario, parse_scenario
 from minicluster.scenario.scenario import to_yaml
 from minicluster.scenario.step_text import parse_step
+from minicluster.values import replace
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.reporting.story import listed_nodes, story_of
 

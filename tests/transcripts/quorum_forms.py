@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster.log.batch import Record, RecordBatch
@@ -23,6 +22,7 @@ from minicluster.protocol.records import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
+from minicluster.values import replace
 
 APIS = {
     "VOTE": "Vote",

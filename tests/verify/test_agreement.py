@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from minicluster.values import replace
 from minicluster.verify import Finding
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pyspark.sql.types import LongType, StructType
 
 from minicluster.cli import run
 from minicluster.errors import UserError
+from minicluster.values import replace
 from minicluster.verify import Verdict
 from minicluster.verify.evidence.file_systems import below, local_copy, opened, target_in, uri_of
 from minicluster.verify.evidence.reading import read_run

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from minicluster.actors.play.player import play
 from minicluster.scenario import load_scenario
+from minicluster.values import replace
 from minicluster.verify import LiveJudge
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
 

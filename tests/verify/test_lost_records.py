@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from heapq import merge
 from operator import itemgetter
 from pathlib import Path
@@ -26,6 +25,7 @@ from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.actors.recording.tables import Tables
 from minicluster.errors import counted
 from minicluster.scenario import Scenario, load_scenario
+from minicluster.values import replace
 from minicluster.verify import LiveJudge, Report, Verdict, verify
 from minicluster.verify.reporting.causes import Chains
 

@@ -7,7 +7,6 @@ import random
 import sys
 import tracemalloc
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +46,8 @@ def check(paths: Sequence[Path]) -> None:
     for one, other in zip(judged_by_workers(paths), whole, strict=True):
         assert said(one) == said(other), one.run.name
         assert one.crashes == other.crashes == {}
-        for field in fields(one.run):
-            expected = getattr(other.run, field.name)
-            assert getattr(one.run, field.name) == expected, (one.run.name, field.name)
+        for name in type(one.run).__struct_fields__:
+            assert getattr(one.run, name) == getattr(other.run, name), (one.run.name, name)
 
 
 def logs_by_hand(folder: Path) -> list[Path]:

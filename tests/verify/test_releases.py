@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.rules import Rules
 from minicluster.scenario.reading import load_scenario
+from minicluster.values import replace
 from tests.verify.handwritten.log import change, cluster
 from tests.verify.in_process import verified
 from tests.verify.test_live_rules import judged, rules_of

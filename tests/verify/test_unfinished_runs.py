@@ -6,7 +6,6 @@ A user verifies at any moment; a campaign always converges first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -20,6 +19,7 @@ from minicluster.actors.recording.live_checks import ZnodeChecks
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.scenario import Scenario
+from minicluster.values import replace
 from minicluster.verify import Verdict
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.driver import HISTORY as PARTITIONS

@@ -14,11 +14,12 @@ idle. The others are then played alone.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from minicluster.actors.play.player import play_once
 from minicluster.rules import Rules
 from minicluster.scenario import Scenario
 from minicluster.scenario.nemesis import generate
+from minicluster.values import replace
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.live import is_judged_live
 from minicluster.verify.rules.every import BY_ID, RULES
@@ -67,13 +69,15 @@ class Found:
 
     def after(self, seed: int, acted: bool, broken: list[str], primary: Collection[str]) -> Found:
         """The outcome with one seed more."""
-        more = replace(self, tried=tuple(sorted({*self.tried, seed})), acts=self.acts + acted)
+        more = dataclasses.replace(
+            self, tried=tuple(sorted({*self.tried, seed})), acts=self.acts + acted
+        )
         if acted:
-            more = replace(more, acted=min(seed, more.acted or seed))
+            more = dataclasses.replace(more, acted=min(seed, more.acted or seed))
         if broken and seed <= (more.found or seed):
-            more = replace(more, found=seed, rules=tuple(broken))
+            more = dataclasses.replace(more, found=seed, rules=tuple(broken))
         if set(broken) & set(primary):
-            more = replace(more, primary=min(seed, more.primary or seed))
+            more = dataclasses.replace(more, primary=min(seed, more.primary or seed))
         return more
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from minicluster.actors.cluster.judged_at_end import ABOUT_CLIENTS
 from minicluster.actors.play.player import Played, play
 from minicluster.rules import Rules
 from minicluster.scenario import load_scenario
+from minicluster.values import replace
 from minicluster.verify import Report, Verdict, verify
 from tests.zoo.table import EXAMPLES, LEFT_OUT, MACHINES, NEVER_HIT, PLANTS, ROOT, STORIES, Plant
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS

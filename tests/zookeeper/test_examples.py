@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.player import idle_faults, play, play_once
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.scenario import load_scenario
+from minicluster.values import replace
 from minicluster.verify.live import LiveZnodeJudge
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "zookeeper"

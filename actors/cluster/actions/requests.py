@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.cluster.actions.performing import ms
@@ -20,6 +19,7 @@ from minicluster.scenario.actions.action import ADMIN_WITHIN
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.checks.limits import shown
 from minicluster.server.controller_listener import is_for_controllers
+from minicluster.values import replace
 
 COMMITTED_WITHIN_MS = 5_000
 CLIENT_NAME = "minicluster"

@@ -23,15 +23,14 @@ from minicluster.protocol import messages as m
 from minicluster.scenario.actions import topics as declared
 from minicluster.scenario.actions.action import ADMIN_WITHIN
 from minicluster.scenario.actions.arguments import Duration, Partitions, read_duration
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET, DELETE = 0, 1
 ELECTION_TYPES = {"PREFERRED": 0, "UNCLEAN": 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reassignment:
+class Reassignment(Value, kw_only=True):
     """An ongoing reassignment: the replicas, those being added and those being removed."""
 
     replicas: tuple[int, ...]

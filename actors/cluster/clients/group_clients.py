@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, overload
 
+from msgspec import Struct
+
 from minicluster.actors.cluster.client import CLIENT_ID
 from minicluster.actors.exchange import Sender
 from minicluster.actors.network import Completion, Network
@@ -22,11 +24,10 @@ from minicluster.clients.transactional_producer import Transaction, Transactiona
 from minicluster.clients.transformer import BeginTransaction, Transformer
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.security.principals import Requester
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class _Wakeup:
+class _Wakeup(Value):
     name: str
     number: int  # of the latest timer of this name
 
@@ -102,8 +103,7 @@ class ConsumerActor(ClientActor):
             super().on_message(message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(Value):
     transaction: Transaction
 
 
@@ -181,8 +181,7 @@ class ConsumerGroup(Sequence[ConsumedRecord]):
             actor.after(after_ms, Stop())
 
 
-@dataclass(slots=True, kw_only=True)
-class TransactionLoad:
+class TransactionLoad(Struct, kw_only=True):
     """Transactions at a rate until a time.
 
     Shapes:  transactions: the latest, ``transactions_max`` of them where that is given.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster.broker.api_state import ApiState
@@ -34,14 +33,13 @@ from minicluster.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATIONS = {APPEND: "append", SUBTRACT: "subtract"}
 
 
-@dataclass(frozen=True, slots=True)
-class Preprocessed:
+class Preprocessed(Value):
     """A request without what this broker rejects, and the results of that by place."""
 
     request: Any

@@ -6,7 +6,6 @@ Versions:  CreateDelegationToken 1-3, RenewDelegationToken 1-2, ExpireDelegation
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from minicluster.broker.api_state import ApiState
@@ -25,6 +24,7 @@ from minicluster.security.delegation_tokens import (
 )
 from minicluster.security.principals import USER, KafkaPrincipal
 from minicluster.security.screening import Access
+from minicluster.values import replace
 
 _Described = m.DescribeDelegationTokenResponse.DescribedDelegationToken
 _Renewer = m.DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.broker.api_state import ApiState
@@ -20,7 +19,7 @@ from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import parse_uuid
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 _SEVERAL_KEYS_FROM = 4
@@ -134,8 +133,7 @@ Find = Callable[[FindCoordinatorRequest, int], Any]
 """The response of this moment to a request in a version."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
+class _Lookup(Value):
     token: Any
     request: FindCoordinatorRequest
     version: int

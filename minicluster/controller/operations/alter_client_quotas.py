@@ -24,7 +24,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 from minicluster.protocol.records import ClientQuotaRecord, VersionedRecord
 from minicluster.security.acls import Operation
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _OF_CLIENTS: Mapping[str, str] = {
@@ -131,8 +131,7 @@ def _value_problem(types: Mapping[str, str], key: str, value: float) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaEntity:
+class QuotaEntity(Value):
     """The names of an entity by their types, in the order of Kafka's hash map."""
 
     names: tuple[tuple[str, str | None], ...]

@@ -13,7 +13,6 @@ Source:  ControllerApis; ConfigurationControlManager.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.configs.config_def import InvalidConfig
@@ -47,6 +46,7 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.records import VersionedRecord
 from minicluster.security.acls import CLUSTER_NAME, Operation, ResourceType
 from minicluster.security.screening import FAILED, Access
+from minicluster.values import replace
 
 _KINDS = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 _RESOURCE_TYPES = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}

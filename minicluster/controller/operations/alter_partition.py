@@ -54,7 +54,7 @@ from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionR
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.security.acls import Operation
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 PartitionData = AlterPartitionResponse.PartitionData
 Outcome = PartitionRegistration | Refusal
@@ -147,8 +147,7 @@ def _alter(
     return partition.merge(change)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Proposal(Value, kw_only=True):
     """One partition of a request beside the partition as the controller has it.
 
     Shapes:  members are (broker id, broker epoch), the epoch ANY_EPOCH below version 3.

@@ -9,7 +9,6 @@ Versions:  0; needs metadata.version 3.7-IV2.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.api import ControllerApi
@@ -26,6 +25,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.records import VersionedRecord
 from minicluster.security.acls import Operation
+from minicluster.values import replace
 
 
 def assign_replicas_to_dirs(

@@ -23,8 +23,6 @@ fetch from it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from minicluster.controller.api import Call, ControllerApi
 from minicluster.controller.broker_changes import (
     Records,
@@ -48,11 +46,10 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from minicluster.security.acls import Operation
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerHeartbeatReply:
+class BrokerHeartbeatReply(Value, kw_only=True):
     """The state of the broker; the response carries all of it but the controlled shutdown."""
 
     is_caught_up: bool

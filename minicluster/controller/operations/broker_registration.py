@@ -24,7 +24,6 @@ Leaves out: ZooKeeper brokers, which are rejected; parsing listeners, beyond kno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from minicluster.controller.api import Call, ControllerApi
@@ -42,7 +41,7 @@ from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
 from minicluster.protocol.schema import Struct
 from minicluster.protocol.uuids import format_uuid
 from minicluster.security.acls import Operation
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 _SECURITY_PROTOCOLS = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
@@ -57,8 +56,7 @@ S = TypeVar("S", bound=Struct)
 Feature = BrokerRegistrationRequest.Feature
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistrationReply:
+class BrokerRegistrationReply(Value, kw_only=True):
     """The epoch that a broker got."""
 
     broker_epoch: int

@@ -6,7 +6,6 @@ Versions:  1-3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.api import ControllerApi, Screened
@@ -26,6 +25,7 @@ from minicluster.security.acls import (
     problem_of,
 )
 from minicluster.security.authorizer import AUTHORIZER
+from minicluster.values import replace
 
 Creation = CreateAclsRequest.AclCreation
 Result = CreateAclsResponse.AclCreationResult

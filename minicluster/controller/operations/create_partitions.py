@@ -6,7 +6,6 @@ Versions:  0-3. 3: a client's quota is strict (KIP-599).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from minicluster.controller.api import ControllerApi, Screened
 from minicluster.controller.decision import Decision
@@ -27,6 +26,7 @@ from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartiti
 from minicluster.protocol.records import VersionedRecord
 from minicluster.security.acls import Operation, ResourceType
 from minicluster.security.screening import Access
+from minicluster.values import replace
 
 TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from minicluster.configs.effective import effective_topic_configs
@@ -43,6 +42,7 @@ from minicluster.protocol.topics import (
 )
 from minicluster.security.acls import Operation, ResourceType
 from minicluster.security.screening import Access
+from minicluster.values import replace
 
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 TopicResult = CreateTopicsResponse.CreatableTopicResult

@@ -8,7 +8,6 @@ Versions:  1-6 in 4.x, from 0 on in 3.9; topics come by name below 6, by name or
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.api import Call, ControllerApi, Screened, is_late
@@ -25,7 +24,7 @@ from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.security.acls import Operation, ResourceType
 from minicluster.security.screening import Access
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 Result = DeleteTopicsResponse.DeletableTopicResult
 State = DeleteTopicsRequest.DeleteTopicState
@@ -92,8 +91,7 @@ def _reject_if_disabled(state: ClusterState, version: int) -> None:
     raise Rejected(ErrorCode.TOPIC_DELETION_DISABLED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rights:
+class _Rights(Value):
     """Which topics somebody may delete, and of which he may know that they exist."""
 
     access: Access

@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum
 
+from msgspec import Struct
+
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,
@@ -32,7 +34,7 @@ from minicluster.protocol.records import (
     UnregisterBrokerRecord,
 )
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 NO_OFFSET = -1
 MAX_OFFSET = (1 << 63) - 1
@@ -62,8 +64,7 @@ class BrokerControlState(Enum):
         return self is BrokerControlState.SHUTDOWN_NOW
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     fenced: bool
     metadata_offset: int = NO_OFFSET
     shutdown_offset: int = NO_OFFSET
@@ -78,8 +79,7 @@ class _Entry:
         return not self.fenced and not self.shutting_down
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class BrokerIdAndEpoch:
+class BrokerIdAndEpoch(Value, order=True):
     """A broker's session: its id and the epoch that its heartbeats carry."""
 
     broker_id: int
@@ -265,8 +265,7 @@ class BrokerHeartbeatManager:
         return entry
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(Value):
     """A contact of a broker, which has read the metadata up to the offset."""
 
     broker_id: int
@@ -274,22 +273,19 @@ class Touch:
     metadata_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class DropSession:
+class DropSession(Value):
     """A session has run out and is taken off the list."""
 
     session: BrokerIdAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetBroker:
+class ForgetBroker(Value):
     """A session ran out whose broker is not registered any more."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class SetShutdownOffset:
+class SetShutdownOffset(Value):
     """After the records: remember their last offset as the start of a controlled shutdown."""
 
     broker_id: int

@@ -39,14 +39,13 @@ from minicluster.protocol.records import (
     RemoveTopicRecord,
 )
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 UNINDEXED_RUNS_MAX = 512
 UNINDEXED_RECORDS_MAX = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gates:
+class Gates(Value, kw_only=True):
     """The finalized features and the rules of the release, as partition changes need them.
 
     They change with FeatureLevelRecords only.

@@ -14,7 +14,6 @@ Source:  BrokersToIsrs, BrokersToElrs and the sets of ReplicationControlManager.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from uuid import UUID
@@ -27,6 +26,7 @@ from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistratio
 from minicluster.metadata.image.topics import PartitionStep, TopicImage
 from minicluster.protocol.topics import has_collision_chars, unify_collision_chars
 from minicluster.rules import Rules
+from minicluster.values import replace
 
 TopicPartition = tuple[UUID, int]
 _topic_id = attrgetter("topic_id")

@@ -14,13 +14,12 @@ from collections import deque
 from uuid import UUID
 
 from minicluster.metadata.image.cluster import BrokerRegistration
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 TopicPartition = tuple[UUID, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasReported:
+class ReplicasReported(Value):
     """A broker's report, checked and not yet acted upon. A soft change."""
 
     broker_id: int
@@ -28,8 +27,7 @@ class ReplicasReported:
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReportHandled:
+class ReportHandled(Value):
     """The report's replicas count as offline from now on. A soft change."""
 
     report: ReplicasReported

@@ -26,11 +26,10 @@ from minicluster.protocol.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Value):
     """The state up to an offset, enough to go back to it.
 
     Shapes:  before_transaction is (offset, image) at which an open transaction began.

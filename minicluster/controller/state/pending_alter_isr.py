@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterIsrReceived:
+class AlterIsrReceived(Value, kw_only=True):
     """A leader's proposal, checked and not yet decided. A soft change."""
 
     broker_id: int
@@ -24,8 +23,7 @@ class AlterIsrReceived:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class AlterIsrDecided:
+class AlterIsrDecided(Value):
     """The oldest proposal has been decided, for or against. A soft change."""
 
     proposal: AlterIsrReceived

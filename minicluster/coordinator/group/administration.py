@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -43,6 +42,7 @@ from minicluster.protocol.messages import (
     ListGroupsResponse,
 )
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+from minicluster.values import replace
 
 # ListGroups (16): the groups whose coordinator is this broker, as they are committed.
 #

@@ -17,7 +17,6 @@ Source:    KIP-62, KIP-345, KIP-394, KIP-814; GroupCoordinatorService.joinGroup,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.classic.members import (
@@ -50,6 +49,7 @@ from minicluster.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from minicluster.values import replace
 
 _NULLABLE_PROTOCOL_FROM = 7  # of JoinGroup
 _PROTOCOL_FROM = 5  # of SyncGroup

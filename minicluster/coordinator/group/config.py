@@ -13,7 +13,7 @@ from minicluster.configs.views import broker_config, values_of
 from minicluster.log.format.compression import Codec
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, GROUP, ConfigsImage
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.values import dataclass
+from minicluster.values import Value, dataclass
 
 _ASSIGNOR_CLASSES = {
     f"org.apache.kafka.coordinator.group.assignor.{name}assignor": name
@@ -42,8 +42,7 @@ class MigrationPolicy(Enum):
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerGroupConfig:
+class ConsumerGroupConfig(Value):
     """The configs of one consumer group: its own, else the broker's."""
 
     session_timeout_ms: int

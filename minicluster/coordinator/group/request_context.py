@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class ClientContext:
+class ClientContext(Value):
     """Shapes:  client_host: an address after a slash, as Java writes it. may_describe: whether a
     topic may be shown to the client, who subscribes to no others by a pattern.
     """
@@ -19,8 +18,7 @@ class ClientContext:
     may_describe: Callable[[str], bool] = lambda topic: True
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Value):
     """The request that an operation responds to, and its client."""
 
     token: Any

@@ -15,11 +15,10 @@ from minicluster.errors import MiniclusterError
 from minicluster.log import RecordBatch
 from minicluster.protocol import ErrorCode
 from minicluster.replica.producers.verification import VerificationGuard
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Producer:
+class Producer(Value):
     """The transactional producer on whose behalf records are written.
 
     Shapes:  version is that of its TxnOffsetCommit; guard is that of the verification.
@@ -32,8 +31,7 @@ class Producer:
     guard: VerificationGuard | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EndTxnMarker:
+class EndTxnMarker(Value):
     """The end of a transaction, as its coordinator has decided it.
 
     Shapes:  transaction_version is that of WriteTxnMarkers: from 2 on the epoch is a bumped one.

@@ -33,7 +33,6 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from minicluster.configs.without_effect import LOAD_BUFFER_BYTES
@@ -58,6 +57,7 @@ from minicluster.protocol.coordinator_records.framing import (
 )
 from minicluster.protocol.errors import ProtocolError
 from minicluster.replica.producers.verification import VerificationGuard
+from minicluster.values import replace
 
 S = TypeVar("S", bound=Shard)
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord, KeyAndValue
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
 class OperationError(Exception):
@@ -26,8 +26,7 @@ class OperationError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Value, kw_only=True):
     """The decision of an operation.
 
     Shapes:  records are written as one batch. The response is given once they are committed.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
+
+from msgspec import Struct
 
 from minicluster.effects import CancelTimer, Effect, SetTimer
 
@@ -16,8 +17,7 @@ RETRY_BACKOFF_MS = 500
 Task = Callable[[int], None]
 
 
-@dataclass(slots=True, eq=False)
-class Timer:
+class Timer(Struct, eq=False):
     """One task at one time; cancelled once it has no task any more.
 
     Units:   at_ms is the time of the machine.

@@ -15,7 +15,6 @@ Source:    KafkaApis.handleAddPartitionsToTxnRequest, handleAddOffsetsToTxnReque
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +37,7 @@ from minicluster.protocol.messages import (
     AddPartitionsToTxnResponse,
 )
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+from minicluster.values import replace
 
 Producer = tuple[int, int]
 """A producer id and an epoch."""

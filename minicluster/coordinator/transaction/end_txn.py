@@ -25,7 +25,6 @@ Source:  KafkaApis.handleEndTxnRequest, TransactionVersion.transactionVersionFor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.runtime.shard import OperationError
@@ -41,6 +40,7 @@ from minicluster.coordinator.transaction.transaction import (
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import EndTxnRequest, EndTxnResponse
+from minicluster.values import replace
 
 _PRODUCER_FENCED_FROM = 2
 _EPOCH_BUMP_FROM = 5

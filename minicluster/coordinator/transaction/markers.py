@@ -18,8 +18,9 @@ Source:  TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field, replace
 from typing import Any
+
+from msgspec import Struct, field
 
 from minicluster.channel.backoff import RETRY_BACKOFF_MS
 from minicluster.channel.controller_channel import CorrelationIds
@@ -39,11 +40,10 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import WriteTxnMarkersRequest
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PendingCompleteTxn:
+class PendingCompleteTxn(Value, eq=False):
     """A transaction that is completed with ``new`` once all of its markers are written."""
 
     shard: TransactionShard
@@ -52,8 +52,7 @@ class PendingCompleteTxn:
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TxnMarkerEntry:
+class TxnMarkerEntry(Value, eq=False):
     """The marker of one transaction for some partitions of one leader."""
 
     pending: PendingCompleteTxn
@@ -115,8 +114,7 @@ _WRITTEN = frozenset(
 _GIVEN_UP = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
-@dataclass(slots=True)
-class _Queue:
+class _Queue(Struct):
     """The markers for one broker; nothing is sent before a time, or while a request is open."""
 
     entries: list[TxnMarkerEntry] = field(default_factory=list)

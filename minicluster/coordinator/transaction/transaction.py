@@ -49,7 +49,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.coordinator.runtime.timeline import Timeline
@@ -63,7 +62,7 @@ from minicluster.protocol.coordinator_records.transaction import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 TopicPartition = tuple[str, int]
 MAX_EPOCH = (1 << 15) - 1
@@ -111,8 +110,7 @@ VALID_PREVIOUS_STATES: Mapping[TransactionState, frozenset[TransactionState]] = 
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionMetadata:
+class TransactionMetadata(Value, kw_only=True):
     """One transactional id.
 
     Shapes:  partitions in the order of their arrival; client_transaction_version: the

@@ -10,15 +10,14 @@ Source:  KafkaRaftClient.MAX_BATCH_SIZE_BYTES; metadata.log.max.record.bytes.bet
 from __future__ import annotations
 
 from minicluster.log.errors import UndecodableBatch
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 MAX_RECORDS_PER_BATCH = 10_000
 MAX_DECOMPRESSED_BYTES = 20 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadLimits:
+class ReadLimits(Value, kw_only=True):
     """Bounds for one file.
 
     Units:   batch_bytes for one batch as the file holds it; decompressed_bytes for the content of

@@ -5,10 +5,12 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-919, KIP-1066; ClusterImage, ClusterCont
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import field, replace
 from typing import Protocol
 from uuid import UUID
+
+from msgspec import field
 
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import directory_id
@@ -21,14 +23,13 @@ from minicluster.protocol.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value, dataclass, replace
 
 FENCE, UNFENCE, NO_CHANGE = 1, -1, 0
 IN_CONTROLLED_SHUTDOWN = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Endpoint:
+class Endpoint(Value, kw_only=True, order=True):
     """Where a listener can be reached."""
 
     name: str
@@ -37,8 +38,7 @@ class Endpoint:
     security_protocol: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class FeatureRange:
+class FeatureRange(Value, kw_only=True, order=True):
     """The levels of a feature that a node supports."""
 
     name: str
@@ -67,7 +67,7 @@ class BrokerRegistration:
     is_migrating_zk_broker: bool = False
     log_dirs: tuple[UUID, ...] = ()
     cordoned_log_dirs: tuple[UUID, ...] | None = None
-    register_offset: int = field(default=-1, compare=False, repr=False)
+    register_offset: int = dataclasses.field(default=-1, compare=False, repr=False)
 
     @property
     def active(self) -> bool:
@@ -89,8 +89,7 @@ class BrokerRegistration:
         return directory_id.is_online(directory, self.log_dirs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerRegistration:
+class ControllerRegistration(Value, kw_only=True):
     """One registered controller."""
 
     id: int
@@ -100,8 +99,7 @@ class ControllerRegistration:
     features: tuple[FeatureRange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterImage:
+class ClusterImage(Value, kw_only=True):
     """Brokers and controllers by id."""
 
     brokers: Table[int, BrokerRegistration] = field(default_factory=lambda: Table("broker"))
@@ -179,13 +177,13 @@ def unregister_broker(
 def fence_broker(cluster: ClusterImage, record: FenceBrokerRecord, _: int) -> ClusterImage:
     """Apply a FenceBrokerRecord, which metadata.version 3.3-IV2 replaced."""
     broker = _existing(cluster, record.id, record.epoch)
-    return _with_broker(cluster, replace(broker, fenced=True))
+    return _with_broker(cluster, dataclasses.replace(broker, fenced=True))
 
 
 def unfence_broker(cluster: ClusterImage, record: UnfenceBrokerRecord, _: int) -> ClusterImage:
     """Apply an UnfenceBrokerRecord, which metadata.version 3.3-IV2 replaced."""
     broker = _existing(cluster, record.id, record.epoch)
-    return _with_broker(cluster, replace(broker, fenced=False))
+    return _with_broker(cluster, dataclasses.replace(broker, fenced=False))
 
 
 def change_broker(
@@ -207,7 +205,7 @@ def change_broker(
         _reject_shared_directories(cluster, broker.id, log_dirs)
     if record.cordoned_log_dirs is not None:
         cordoned = _in_java_order(record.cordoned_log_dirs)
-    changed = replace(
+    changed = dataclasses.replace(
         broker,
         fenced=broker.fenced if record.fenced == NO_CHANGE else record.fenced == FENCE,
         in_controlled_shutdown=broker.in_controlled_shutdown

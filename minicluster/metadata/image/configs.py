@@ -5,11 +5,11 @@ Source:  ConfigurationsImage, ConfigurationsDelta.
 
 from __future__ import annotations
 
-from dataclasses import field
+from msgspec import field
 
 from minicluster.metadata.image.tables import Fold, GroupedTable
 from minicluster.protocol.records import ConfigRecord
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 TOPIC = 2
 BROKER = 4
@@ -30,8 +30,7 @@ Resource = tuple[int, str]
 """(type, name)"""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigsImage:
+class ConfigsImage(Value):
     """The configs of every resource that has any."""
 
     table: GroupedTable[Resource, str, str] = field(default_factory=lambda: GroupedTable("config"))

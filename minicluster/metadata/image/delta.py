@@ -37,7 +37,7 @@ from minicluster.protocol.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value, dataclass
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -51,8 +51,7 @@ class TopicIdPartition(NamedTuple):
     topic_id: UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalChanges:
+class LocalChanges(Value, kw_only=True):
     """The changes of one broker's replicas. Every mapping is in the order of topic and partition.
 
     Shapes:  leaders holds elected_leaders; directories gives the broker's directory where the

@@ -5,8 +5,9 @@ Source:  KIP-584, KIP-778; FeaturesImage, FeaturesDelta.
 
 from __future__ import annotations
 
-from dataclasses import field
 from functools import cache
+
+from msgspec import field
 
 from minicluster.metadata.errors import ReplayError, UnknownMetadataVersion
 from minicluster.metadata.image.tables import Fold, Table, fingerprint
@@ -17,11 +18,10 @@ from minicluster.metadata.metadata_version import (
     MetadataVersion,
 )
 from minicluster.protocol.records import FeatureLevelRecord, ZkMigrationStateRecord
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeaturesImage:
+class FeaturesImage(Value, kw_only=True):
     """metadata.version and the other features' levels; a feature at level 0 is not finalized."""
 
     metadata_version: MetadataVersion | None = None

@@ -11,7 +11,6 @@ changes themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -24,15 +23,14 @@ from minicluster.protocol.records import (
     TopicRecord,
     VersionedRecord,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 Records = Sequence[VersionedRecord]
 
 RECORDS_MAX = 500  # of a run, which is what the nodes of a process share (``shared_folds.py``)
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedRun:
+class FoldedRun(Value):
     """Consecutive records and the images around them.
 
     Shapes:  either records of new topics and of partitions alone, with a step for each of the

@@ -11,9 +11,10 @@ Source:  MetadataImage, MetadataDelta.replay, and the replay methods of the cont
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
+
+from msgspec import field
 
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import cluster, configs, features, quotas, security, topics
@@ -33,11 +34,10 @@ from minicluster.protocol.records import (
     RemoveTopicRecord,
     VersionedRecord,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataImage:
+class MetadataImage(Value, kw_only=True):
     """The state that a prefix of the metadata log makes."""
 
     EMPTY: ClassVar[MetadataImage]

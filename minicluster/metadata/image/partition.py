@@ -27,7 +27,7 @@ from minicluster.metadata.image import directory_id
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, VersionedRecord
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
@@ -47,8 +47,7 @@ def raise_loss(loss: str) -> None:
     raise MetadataLost(f"the metadata.version cannot write {loss}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRegistration:
+class PartitionRegistration(Value, kw_only=True):
     """The state of one partition in the metadata log. The order of every list is significant.
 
     Shapes:  directories runs parallel to replicas.

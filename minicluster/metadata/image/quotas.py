@@ -5,11 +5,11 @@ Source:  KIP-546, KIP-730; ClientQuotasImage, ProducerIdsImage.
 
 from __future__ import annotations
 
-from dataclasses import field
+from msgspec import field
 
 from minicluster.metadata.image.tables import Fold, GroupedTable, fingerprint
 from minicluster.protocol.records import ClientQuotaRecord, ProducerIdsRecord
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 Entity = tuple[tuple[str, str | None], ...]
 """(entity type, entity name) pairs by type; no name means the type's default."""
@@ -17,8 +17,7 @@ Entity = tuple[tuple[str, str | None], ...]
 NO_PRODUCER_IDS = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ClientQuotasImage:
+class ClientQuotasImage(Value):
     """The quotas of every entity that has any."""
 
     table: GroupedTable[Entity, str, float] = field(default_factory=lambda: GroupedTable("quota"))
@@ -29,8 +28,7 @@ class ClientQuotasImage:
         return self.table.fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdsImage:
+class ProducerIdsImage(Value):
     """The first producer id that no broker has, or -1 before the first block."""
 
     next_producer_id: int = NO_PRODUCER_IDS

@@ -18,11 +18,10 @@ from minicluster.protocol.records import (
     UserScramCredentialRecord,
 )
 from minicluster.protocol.uuids import format_uuid
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlEntry:
+class AccessControlEntry(Value, kw_only=True):
     """A permission or a denial of an operation on a resource."""
 
     id: UUID
@@ -35,8 +34,7 @@ class AccessControlEntry:
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScramCredential:
+class ScramCredential(Value, kw_only=True):
     """The salted keys of a user's password."""
 
     salt: bytes
@@ -45,8 +43,7 @@ class ScramCredential:
     iterations: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationToken:
+class DelegationToken(Value, kw_only=True):
     """A token of an owner. Times are milliseconds since 1970."""
 
     owner: str

@@ -8,13 +8,13 @@ digest is known after every commit, whatever the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
 from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
+from msgspec import field
 from rpds import HashTrieMap
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -40,8 +40,7 @@ def digest_of(sums: Iterable[int]) -> str:
     return blake2b(repr(masked).encode(), digest_size=FINGERPRINT_BYTES).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Table(Generic[K, V]):
+class Table(Value, Generic[K, V]):
     """A persistent map of one kind of row. Iteration is in the order of the keys."""
 
     name: str
@@ -89,8 +88,7 @@ class Table(Generic[K, V]):
         return Table(self.name, self.rows.remove(key), total & FINGERPRINT_MASK)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedTable(Generic[G, K, V]):
+class GroupedTable(Value, Generic[G, K, V]):
     """A persistent map of groups of rows; a group without rows is gone."""
 
     name: str

@@ -6,10 +6,10 @@ Source:  TopicsImage, TopicsDelta, ReplicationControlManager.replay.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import NamedTuple
 from uuid import UUID
 
+from msgspec import field
 from rpds import HashTrieMap
 
 from minicluster.metadata.errors import ReplayError
@@ -28,11 +28,10 @@ from minicluster.protocol.records import (
     TopicRecord,
 )
 from minicluster.protocol.uuids import format_uuid
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class TopicImage:
+class TopicImage(Value):
     """One topic. Its fingerprint is that of its name, its id and all of its partitions."""
 
     name: str
@@ -57,8 +56,7 @@ class TopicImage:
         return ((index, self.partitions[index]) for index in sorted(self.partitions))
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsImage:
+class TopicsImage(Value):
     """Every topic. Iteration is in the order of names."""
 
     by_id: HashTrieMap[UUID, TopicImage] = field(default_factory=HashTrieMap)

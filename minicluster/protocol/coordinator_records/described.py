@@ -18,7 +18,7 @@ from minicluster.protocol.coordinator_records.framing import (
 )
 from minicluster.protocol.schema import Message
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 RecordTypes = Mapping[int, KeyAndValue]
 _TYPES: Mapping[str, RecordTypes] = {
@@ -28,8 +28,7 @@ _TYPES: Mapping[str, RecordTypes] = {
 _FOLDER = r"(.+)-[0-9]+"
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedRecord:
+class DescribedRecord(Value):
     """A record by name; without value it is a tombstone. A type that is not known has no key."""
 
     name: str

@@ -14,13 +14,12 @@ from minicluster.protocol.codec import decode, encode
 from minicluster.protocol.coordinator_records import groups, transaction
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.schema import Message
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 KeyAndValue = tuple[type[Message], type[Message]]
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorRecord:
+class CoordinatorRecord(Value):
     """One record: its key, and its value in a version; no value is a tombstone."""
 
     key: Message

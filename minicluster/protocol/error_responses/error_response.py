@@ -15,11 +15,10 @@ from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.error_shape import NAMES, Each, ErrorShape, Text
 from minicluster.protocol.schema import Message, Struct
 from minicluster.protocol.versions import parse_versions
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class _Error:
+class _Error(Value):
     code: int
     message: str | None
     version: int

@@ -16,13 +16,12 @@ from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import control, metadata
 from minicluster.protocol.schema import Message
 from minicluster.protocol.varint import decode_uvarint, encode_uvarint
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 FRAME_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedRecord:
+class VersionedRecord(Value):
     """A record and the version that it is, or was, written in."""
 
     record: Message

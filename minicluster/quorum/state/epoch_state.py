@@ -9,9 +9,10 @@ Source:  EpochState, NomineeState and their implementations, EpochElection; KIP-
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from minicluster.log.log import SnapshotId
 from minicluster.quorum.errors import VoteRejection
@@ -77,8 +78,7 @@ class EpochElection:
         return open_or_won < majority(len(self._votes))
 
 
-@dataclass(slots=True, kw_only=True)
-class EpochState:
+class EpochState(Struct, kw_only=True):
     """The fields that every state has."""
 
     name: ClassVar[str] = ""
@@ -107,8 +107,7 @@ class EpochState:
         return None if up_to_date else VoteRejection.LOG_BEHIND
 
 
-@dataclass(slots=True, kw_only=True)
-class UnattachedState(EpochState):
+class UnattachedState(EpochState, kw_only=True):
     """Follows no leader: looks for one and, as a voter, waits for its election timeout."""
 
     name: ClassVar[str] = "Unattached"
@@ -116,16 +115,14 @@ class UnattachedState(EpochState):
     election_deadline_ms: int | None
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchingSnapshot:
+class FetchingSnapshot(Struct, kw_only=True):
     """A snapshot of which some bytes have come from the leader."""
 
     snapshot_id: SnapshotId
     content: bytearray = field(default_factory=bytearray)
 
 
-@dataclass(slots=True, kw_only=True)
-class FollowerState(EpochState):
+class FollowerState(EpochState, kw_only=True):
     """Fetches from a known leader."""
 
     name: ClassVar[str] = "Follower"
@@ -159,8 +156,7 @@ class FollowerState(EpochState):
         self.update_voter_deadline_ms = now_ms + period_ms
 
 
-@dataclass(slots=True, kw_only=True)
-class ProspectiveState(EpochState):
+class ProspectiveState(EpochState, kw_only=True):
     """Requests pre-votes, to learn that it would win before it raises the epoch (KIP-996)."""
 
     name: ClassVar[str] = "Prospective"
@@ -169,8 +165,7 @@ class ProspectiveState(EpochState):
     election_deadline_ms: int
 
 
-@dataclass(slots=True, kw_only=True)
-class CandidateState(EpochState):
+class CandidateState(EpochState, kw_only=True):
     """Requests the votes of an epoch of its own, with its own vote."""
 
     name: ClassVar[str] = "Candidate"
@@ -187,8 +182,7 @@ class CandidateState(EpochState):
         return None if up_to_date else VoteRejection.LOG_BEHIND
 
 
-@dataclass(slots=True, kw_only=True)
-class ResignedState(EpochState):
+class ResignedState(EpochState, kw_only=True):
     """Has led this epoch and announces that it does no more."""
 
     name: ClassVar[str] = "Resigned"

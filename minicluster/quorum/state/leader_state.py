@@ -15,8 +15,9 @@ Source:  LeaderState; its maybeUpdateHighWatermark, updateCheckQuorumForFollowin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from msgspec import Struct, field
 
 from minicluster.quorum.errors import VoteRejection
 from minicluster.quorum.settings import (
@@ -28,8 +29,7 @@ from minicluster.quorum.state.epoch_state import EpochState, majority
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey, Voter, VoterSet
 
 
-@dataclass(slots=True, kw_only=True)
-class ReplicaState:
+class ReplicaState(Struct, kw_only=True):
     """The state of one replica, as its fetches show; times are -1 while unknown."""
 
     key: ReplicaKey
@@ -60,8 +60,7 @@ class ReplicaState:
         return moved
 
 
-@dataclass(slots=True, kw_only=True)
-class AddVoterHandlerState:
+class AddVoterHandlerState(Struct, kw_only=True):
     """An AddRaftVoter that waits for ApiVersions or for its record's commit."""
 
     token: Any
@@ -73,8 +72,7 @@ class AddVoterHandlerState:
     is_completed: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class RemoveVoterHandlerState:
+class RemoveVoterHandlerState(Struct, kw_only=True):
     """A RemoveRaftVoter that waits for its record's commit."""
 
     token: Any
@@ -82,8 +80,7 @@ class RemoveVoterHandlerState:
     deadline_ms: int
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaderState(EpochState):
+class LeaderState(EpochState, kw_only=True):
     """Leads its epoch."""
 
     name: ClassVar[str] = "Leader"

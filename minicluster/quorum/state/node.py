@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from msgspec import Struct
+
 from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.faults import Faults
 from minicluster.log.log import Log
@@ -37,11 +39,10 @@ from minicluster.quorum.state.voters import (
     node_at,
 )
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Draws:
+class Draws(Value):
     """The source of chance; each function gets a bound and draws from 0 to bound - 1.
 
     Shapes:  ``election_jitter_ms`` is added to the election timeout; ``bootstrap_index`` is the
@@ -52,8 +53,7 @@ class Draws:
     bootstrap_index: Callable[[int], int]
 
 
-@dataclass(slots=True)
-class ParkedFetch:
+class ParkedFetch(Struct):
     """A fetch that waits for records, a new high watermark, or its time.
 
     Source:  ThresholdPurgatory as KafkaRaftClient uses it; KIP-1166.
@@ -68,8 +68,7 @@ class ParkedFetch:
     prepared: Any
 
 
-@dataclass(slots=True)
-class ListenerContext:
+class ListenerContext(Struct):
     """The progress of one listener, and the last leader that it was notified of."""
 
     next_offset: int = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 
 from minicluster.log.log import Log, SnapshotId, snapshot_order
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 BOOTSTRAP_SNAPSHOT: SnapshotId = (0, 0)
 
@@ -21,8 +21,7 @@ class Position(Enum):
     SNAPSHOT = "snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Value):
     """A verdict on a position, with the end of the epoch it diverges at or the snapshot to load."""
 
     position: Position

@@ -13,14 +13,14 @@ Source:  RequestManager, ConnectionState; order of the scan: that of Java's Hash
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.quorum.state.voters import Node
 
 
-@dataclass(slots=True)
-class Connection:
+class Connection(Struct):
     """The outstanding request to one node id, or its back-off."""
 
     correlation_id: int | None = None

@@ -13,11 +13,10 @@ from uuid import UUID
 
 from minicluster.protocol.records import VotersRecord
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaKey:
+class ReplicaKey(Value):
     """A replica: its node id and, where known, the directory that holds its log."""
 
     id: int
@@ -44,8 +43,7 @@ class ReplicaKey:
         return self.id == other.id and self.directory_id in (None, other.directory_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Value):
     """Where one listener of a node is."""
 
     name: str
@@ -56,8 +54,7 @@ class Endpoint:
 Endpoints = tuple[Endpoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Value):
     """A node that requests can be sent to."""
 
     id: int
@@ -73,8 +70,7 @@ def node_at(node_id: int, endpoints: Endpoints, listener: str) -> Node | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRange:
+class VersionRange(Value):
     """The kraft.version levels that a node supports."""
 
     min: int = 0
@@ -85,8 +81,7 @@ class VersionRange:
         return self.min <= version <= self.max
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voter:
+class Voter(Value, kw_only=True):
     """One entry of a voter set."""
 
     key: ReplicaKey
@@ -98,8 +93,7 @@ class Voter:
         return self.endpoints != other.endpoints or self.versions != other.versions
 
 
-@dataclass(frozen=True, slots=True)
-class VoterSet:
+class VoterSet(Value):
     """The voters of an epoch or offset, ascending by id, each id once."""
 
     voters: tuple[Voter, ...] = ()

@@ -24,14 +24,15 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, field
 
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 if TYPE_CHECKING:
     from minicluster.replica.fetching.skipped import SkippedPartition
@@ -60,8 +61,7 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == _HIGHEST_EPOCH else epoch + 1
 
 
-@dataclass(slots=True)
-class CachedPartition:
+class CachedPartition(Struct):
     """A partition of a session.
 
     Shapes:  topic is None while its id is not known; data is the partition of the last request that
@@ -97,8 +97,7 @@ class CachedPartition:
         return must_respond
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchSession:
+class FetchSession(Struct, kw_only=True):
     """The partitions of one client, in the order in which they are read.
 
     Shapes:  privileged: the session of a follower; the epoch is that of the next request. follower:
@@ -341,10 +340,8 @@ class FetchContext(Protocol):
         """The response, from what was read of each partition."""
 
 
-class _OutsideSession:
+class _OutsideSession(Value):
     """A request that continues no session."""
-
-    __slots__ = ()
 
     @property
     def session(self) -> FetchSession | None:
@@ -352,7 +349,6 @@ class _OutsideSession:
         return None
 
 
-@dataclass(frozen=True, slots=True)
 class SessionErrorContext(_OutsideSession):
     """The session or its epoch is not the one of the request."""
 
@@ -370,7 +366,6 @@ class SessionErrorContext(_OutsideSession):
         return FetchResponse(error_code=self.error)
 
 
-@dataclass(frozen=True, slots=True)
 class SessionlessFetchContext(_OutsideSession):
     """A full request that opens no session."""
 
@@ -383,7 +378,6 @@ class SessionlessFetchContext(_OutsideSession):
         return _response(INVALID_SESSION_ID, self.partitions, updates, endpoints)
 
 
-@dataclass(frozen=True, slots=True)
 class FullFetchContext(_OutsideSession):
     """A full request that opens a session."""
 
@@ -410,8 +404,7 @@ class FullFetchContext(_OutsideSession):
         return _response(session_id, self.partitions, updates, endpoints)
 
 
-@dataclass(frozen=True, slots=True)
-class IncrementalFetchContext:
+class IncrementalFetchContext(Value):
     """A request of a session.
 
     Shapes:  the epoch is that of the request.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+from msgspec import Struct
 
 from minicluster.log.epochs import UNDEFINED_EPOCH
 from minicluster.protocol import ErrorCode
@@ -53,8 +54,7 @@ class Phase(enum.Enum):
     EARLIEST_OFFSET = "earliest offset"
 
 
-@dataclass(slots=True)
-class FetchState:
+class FetchState(Struct):
     """The next fetch of one partition; the epochs are -1 where not known.
 
     Shapes:  lag: how many committed records there were to fetch when the last ones came; None

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 from minicluster.log import RecordBatch
 from minicluster.replica.partition.partition import Partition, trace
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowerAppendInfo:
+class FollowerAppendInfo(Value, kw_only=True):
     """The changes that a fetch response made; last_offset is -1 if no batch was appended."""
 
     last_offset: int

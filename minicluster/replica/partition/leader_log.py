@@ -13,11 +13,10 @@ from minicluster.replica.partition.high_watermark import low_watermark, maybe_in
 from minicluster.replica.partition.log_validator import validate
 from minicluster.replica.partition.partition import Partition, trace
 from minicluster.replica.producers.states import AppendCheck, AppendOrigin, BatchMetadata
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogAppendInfo:
+class LogAppendInfo(Value, kw_only=True):
     """The place of a produced batch, or of the one in the log that it repeats.
 
     Shapes:  log_append_time_ms is -1 where the log keeps the producer's timestamps; of a duplicate
@@ -32,16 +31,14 @@ class LogAppendInfo:
     log_append_time_ms: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class LogDeleteRecordsResult:
+class LogDeleteRecordsResult(Value):
     """The deletion is complete once the low watermark has reached the offset."""
 
     requested_offset: int
     low_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasReached:
+class ReplicasReached(Value):
     """The state of a produce with acks=all: replicated far enough or not, and its error."""
 
     reached: bool

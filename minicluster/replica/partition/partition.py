@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from msgspec import Struct
+
 from minicluster.effects import Trace
 from minicluster.log import Log, RecordBatch
 from minicluster.metadata.image.directory_id import UNASSIGNED
@@ -37,7 +39,7 @@ from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.requests.purgatory import Key
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 if TYPE_CHECKING:
     from minicluster.replica.fetching.skipped import SkippedPartition
@@ -45,8 +47,7 @@ if TYPE_CHECKING:
 # --- states of the ISR: the head of ``isr`` has their table ------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedPartitionState:
+class CommittedPartitionState(Value):
     """The ISR as the controller last committed it, members by ascending id."""
 
     isr: tuple[int, ...]
@@ -68,8 +69,7 @@ class CommittedPartitionState:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class _PendingPartitionChange:
+class _PendingPartitionChange(Value):
     """A change that has no result yet; the committed ISR and recovery state hold until then."""
 
     sent: AlterPartitionItem
@@ -96,7 +96,6 @@ class _PendingPartitionChange:
         return self.last_committed.recovery_state
 
 
-@dataclass(frozen=True, slots=True)
 class PendingExpandIsr(_PendingPartitionChange):
     """A replica is proposed for the ISR; it holds back the high watermark from now on."""
 
@@ -108,14 +107,12 @@ class PendingExpandIsr(_PendingPartitionChange):
         return tuple(sorted((*self.last_committed.isr, self.new_in_sync_replica)))
 
 
-@dataclass(frozen=True, slots=True)
 class PendingShrinkIsr(_PendingPartitionChange):
     """Members are proposed for removal; they hold back the high watermark until it is committed."""
 
     out_of_sync_replicas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class PendingRecovery(_PendingPartitionChange):
     """The leader reports that it has recovered from its unclean election; the ISR is unchanged.
 
@@ -130,8 +127,7 @@ PartitionState = CommittedPartitionState | Pending
 # --- the partition -----------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class FutureReplica:
+class FutureReplica(Struct):
     """The copy of a log that is about to replace it from another directory (``log_directories``).
 
     Shapes:  is_queued: the new directory is reported to the controller (ReassignmentState.Queued).

@@ -27,19 +27,17 @@ from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
 from minicluster.replica.partition.isr import maybe_expand_isr
 from minicluster.replica.partition.partition import Partition, trace
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class EpochEndOffset:
+class EpochEndOffset(Value):
     """The end of a leader epoch; -1 where it is not known."""
 
     epoch: int = -1
     end_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogReadInfo:
+class LogReadInfo(Value, kw_only=True):
     """The outcome of a fetch; the offsets are those before the fetch changed anything.
 
     Shapes:  with ``diverging_epoch`` the logs of leader and follower diverge; records are empty.
@@ -58,8 +56,7 @@ class LogReadInfo:
     first_incomplete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetAndEpoch:
+class OffsetAndEpoch(Value):
     """The offset of a timestamp; epoch None and timestamp -1 where they are not known."""
 
     offset: int

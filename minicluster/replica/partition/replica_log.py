@@ -25,13 +25,12 @@ from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, Unexpect
 from minicluster.replica.producers.states import ProducerStates
 from minicluster.replica.segments import segments_of
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _NO_RECORDS = Records()
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Value):
     """The outcome of a read.
 
     Shapes:  found_offset is where the read began by Kafka's account: the fetch offset, or in 4.x
@@ -44,8 +43,7 @@ class Read:
     first_incomplete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _ActiveSegment:
+class _ActiveSegment(Value):
     """The bytes of the active segment, and the greatest timestamp of its first batch."""
 
     size: int

@@ -5,13 +5,12 @@ Source:  Replica, ReplicaState.
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 UNKNOWN_OFFSET = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaState:
+class ReplicaState(Value):
     """One follower, as of its last fetch.
 
     Units:   offsets are -1 before the first fetch; times in ms, 0 means never.

@@ -12,7 +12,7 @@ import struct
 
 from minicluster.log import InvalidBatch, Record, RecordBatch
 from minicluster.log.batch import CONTROL_BIT, TRANSACTIONAL_BIT
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _VERSION = 0
 _ABORT, _COMMIT = 0, 1
@@ -20,8 +20,7 @@ _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 
 
-@dataclass(frozen=True, slots=True)
-class EndTransactionMarker:
+class EndTransactionMarker(Value):
     """The content of a marker."""
 
     committed: bool

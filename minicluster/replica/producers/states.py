@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from minicluster.log import RecordBatch
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
@@ -38,7 +37,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.producers.markers import EndTransactionMarker, read_marker
 from minicluster.replica.producers.verification import VerificationGuard, VerificationStateEntry
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 BATCHES_REMEMBERED = 5
 NO_COORDINATOR_EPOCH = -1
@@ -50,8 +49,7 @@ _EPOCH_BUMPED_FROM = 2  # the transaction version whose markers have the next ep
 # --- one producer (ProducerStateEntry) ----------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BatchMetadata:
+class BatchMetadata(Value):
     """One batch of a producer; its timestamp is its greatest one."""
 
     base_sequence: int
@@ -72,8 +70,7 @@ class BatchMetadata:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerStateEntry:
+class ProducerStateEntry(Value):
     """The epoch of a producer, its last batches in that epoch, and its transaction.
 
     Shapes:  batches: the oldest first. current_txn_first_offset: None while no transaction is open
@@ -158,8 +155,7 @@ class AppendOrigin(enum.Enum):
     COORDINATOR = enum.auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendCheck:
+class AppendCheck(Value, kw_only=True):
     """The way by which a batch has come to a leader.
 
     Shapes:  guard: that of its verification, None without one. verifies: the broker appends no

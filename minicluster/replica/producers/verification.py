@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+
+from msgspec import field
 
 from minicluster.protocol import ErrorCode
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 TopicPartition = tuple[str, int]
 Errors = Mapping[TopicPartition, ErrorCode]
@@ -25,8 +26,7 @@ class VerificationGuard:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationStateEntry:
+class VerificationStateEntry(Value):
     """The verification of a producer's transaction that is under way.
 
     Shapes:  lowest_sequence: the lowest one that has come in this epoch; a higher one must not be
@@ -79,8 +79,7 @@ class TransactionSupportedOperation(enum.Enum):
         return cls.GENERIC_ERROR_SUPPORTED if version == generic_from else cls.DEFAULT_ERROR
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionToVerify:
+class TransactionToVerify(Value):
     """The partitions of one transactional producer."""
 
     transactional_id: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from minicluster.log import RecordBatch
 from minicluster.planting import step
@@ -29,6 +30,7 @@ from minicluster.replica.producers.states import AppendCheck, AppendOrigin
 from minicluster.replica.producers.verification import VerificationGuard
 from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
+from minicluster.values import replace
 
 _WITHOUT_LOG_START = frozenset(
     {
@@ -44,8 +46,7 @@ _WITHOUT_LOG_START = frozenset(
 """Rejections by the log that are expected; with any other one the response has the log start."""
 
 
-@dataclass(slots=True)
-class AppendStatus:
+class AppendStatus(Struct):
     """The append to one partition; its error is what it would respond with now.
 
     Source:  ProducePartitionStatus.

@@ -6,8 +6,9 @@ Source:   KIP-107; ReplicaManager.deleteRecords, DelayedDeleteRecords.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
@@ -20,8 +21,7 @@ from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
 
 
-@dataclass(slots=True)
-class DeleteRecordsPartitionStatus:
+class DeleteRecordsPartitionStatus(Struct):
     """The deletion in one partition; its error and low watermark are the response as of now."""
 
     topic: str

@@ -24,7 +24,6 @@ Source:     KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -49,6 +48,7 @@ from minicluster.replica.requests.read_from_log import (
 )
 from minicluster.security.acls import Operation, ResourceType
 from minicluster.security.screening import EVERYTHING, Access
+from minicluster.values import replace
 
 _ANY_REPLICA_FROM = 11
 _REPLICA_STATE_FROM = 15

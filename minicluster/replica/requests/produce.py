@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -50,7 +49,7 @@ from minicluster.replica.producers.verification import (
 )
 from minicluster.replica.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 from minicluster.replica.requests.append_records import AppendStatus, append_records
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 _MAGIC_AT = 16
 _MAGIC = 2
@@ -135,8 +134,7 @@ class BrokenRequest(Exception):
     """Records over which Kafka stumbles, so that the request as a whole fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProducedRecords:
+class ProducedRecords(Value):
     """The batches of one partition, up to the damage that ends them.
 
     Shapes:  short: the first batch where it is shorter than a header; batches has the others.

@@ -12,8 +12,9 @@ Source:     ReplicaManager.readFromLog, findPreferredReadReplica, shouldLeaderTh
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from minicluster.log import Records
 from minicluster.planting import step
@@ -38,8 +39,7 @@ RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 # --- what is fetched ----------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class FetchedPartition:
+class FetchedPartition(Struct):
     """One partition of a request, whose topic is known.
 
     Shapes:  data is the partition of the request; the topic id is zero before version 13. place:
@@ -109,8 +109,7 @@ class FetchParams:
         self.leader_only = self.is_from_follower or (is_consumer and rack is None)
 
 
-@dataclass(slots=True)
-class LogReadResults:
+class LogReadResults(Struct):
     """The outcome of one pass over the partitions.
 
     Shapes:  offsets: where each read began by Kafka's account, in the order of the partitions;

@@ -33,7 +33,7 @@ from minicluster.scenario.checks.selectors_and_conditions import Shape
 from minicluster.scenario.document import Path
 from minicluster.scenario.expression import Call, Expression, Nodes, Word
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _LOG_DIRS = "log.dirs"
 _OF_BROKERS = ("broker", "leader", "follower", "followers", "replicas", "isr", "rack")
@@ -48,8 +48,7 @@ _OF_KRAFT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OtherChecks:
+class OtherChecks(Value):
     """Checks of other rooms: the ids of rules, the readers of a cluster's and a topic's configs."""
 
     rules: Collection[str]

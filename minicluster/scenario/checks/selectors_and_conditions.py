@@ -12,7 +12,7 @@ from minicluster.scenario.expression import Call, Comparison, Expression, Nodes,
 from minicluster.scenario.functions import FUNCTIONS, NOBODY, Type
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario
 from minicluster.scenario.view import ZOOKEEPER_NODE
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 BROKER_CONDITIONS = ("fenced", "unfenced", "in_controlled_shutdown")
 _ONE_NODE = ("broker", "controller", "active_controller", "leader", "follower")
@@ -22,8 +22,7 @@ Replicas = Callable[[str], int]
 """The most replicas that a partition of a topic can have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Value):
     """The nodes of a scenario's cluster."""
 
     brokers: frozenset[int]

@@ -20,13 +20,12 @@ from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.reading import NO_STEPS, scenario_from, step_of
 from minicluster.scenario.scenario import Scenario
 from minicluster.scenario.vocabulary import ACTIONS
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _NOTHING: Mapping[str, Any] = {"do": "heal"}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Mistake:
+class Mistake(Value, order=True):
     """One mistake: its line and column (0 where it is of the whole file), and its text."""
 
     line: int

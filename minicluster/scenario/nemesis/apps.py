@@ -9,13 +9,12 @@ Source:  what a nemesis does to the nodes of a database, for its clients (Jepsen
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster.durations import format_duration, parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.scenario.nemesis.draws import Draws, Events, Kind, Step, World
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 DISTURBANCES_MAX = 8  # of a seed
 TO_10_MS = 10
@@ -23,8 +22,7 @@ LASTING_MAX_MS = 60_000  # of a disturbance
 _DURATIONS = ("lasting", "down", "mean")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disturbance:
+class Disturbance(Value, kw_only=True):
     """One disturbance of a seed.
 
     Shapes:  number: which one of its seed; its draws hang on it. steps: of a scenario, each with

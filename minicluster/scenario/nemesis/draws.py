@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from hashlib import blake2b
 from typing import Any
+
+from msgspec import field
 
 from minicluster.configs.views import broker_config, topic_default
 from minicluster.durations import format_duration
 from minicluster.scenario.scenario import FIRST_CONTROLLER
-from minicluster.values import dataclass
+from minicluster.values import Value, dataclass
 
 TOPICS = ("alpha", "beta")  # three replicas, of which two have to be in sync
 LOSSY_TOPIC = "gamma"  # two replicas, and nothing that all of them acknowledge
@@ -31,8 +32,7 @@ MAY_FAIL = {"may_fail": True, "within": "2s"}
 YES, NO = 0.0, math.nextafter(1.0, 0.0)  # fractions: a draw that is true, and one that is false
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class Needs(Value, kw_only=True):
     """What a planted fault needs of a scenario to act.
 
     Shapes:  kinds: of disturbances, by their names. fixed: the fractions of draws, by theirs, such
@@ -180,8 +180,7 @@ def is_dynamic(world: World) -> bool:
     return world.dynamic
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Value):
     """One kind of fault: how often per minute, what one such event is, and where it changes any."""
 
     name: str

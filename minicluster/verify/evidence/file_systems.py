@@ -18,7 +18,7 @@ from typing import Any
 from minicluster.errors import UserError
 from minicluster.log.locating import RUN_NAME
 from minicluster.own_folders import temporary_folder
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _URI = r"([a-z][a-z0-9+.-]+):/+([^?]*)(\?.*)?"
 _NAMES_OF_HADOOP = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
@@ -68,8 +68,7 @@ def target_in(uri: str, folder: Path) -> Path:
     return target
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Value):
     """A file or folder on a file system of Arrow's."""
 
     uri: str

@@ -19,7 +19,7 @@ from minicluster.protocol.records import (
     PartitionChangeRecord,
 )
 from minicluster.protocol.schema import Message
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
@@ -39,8 +39,7 @@ class Entry(NamedTuple):
     unseen_from: int
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Value):
     """Records that take effect together, at the offset where the last of their batches ends."""
 
     end: int

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from minicluster.errors import UserError
@@ -36,7 +35,7 @@ from minicluster.log.segment import PlacedBatch, check_contents, read_alone, rea
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError
 from minicluster.trace import OPTIONAL_TABLES, TABLES, ZNODES
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.verify.evidence.run import Extent, Problem, Run
 from minicluster.verify.evidence.run_header import DamagedHeader, NotARun, RunHeader, read_header
 from minicluster.verify.evidence.trace_tables import file_damage
@@ -309,8 +308,7 @@ def _trace(
     return tables
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadLog:
+class UnreadLog(Value):
     """A controller's log that is damaged, or that is none: why."""
 
     why: str

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import field
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.committed_log import NodeLog, Start
 from minicluster.log.errors import UnknownState
 from minicluster.rules import Rules
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.model import Evidence
 from minicluster.zookeeper.log.columns import COLUMNS, OPERATIONS
 from minicluster.zookeeper.log.reader import Named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Value, kw_only=True):
     """Evidence that is damaged, or missing where the run should have it."""
 
     evidence: Evidence
@@ -28,8 +28,7 @@ class Problem:
     partial: bool = False  # the structure of the log can still be judged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class Extent(Value, kw_only=True):
     """The size of a run: committed records or ZooKeeper's operations, their offsets, logs."""
 
     records: int
@@ -38,8 +37,7 @@ class Extent:
     logs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Value, kw_only=True):
     """The evidence of one run; a plain metadata log is a run without header and trace."""
 
     name: str

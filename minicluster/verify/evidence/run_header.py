@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import field, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec import field as named
 
 from minicluster.errors import UserError
@@ -24,7 +23,7 @@ from minicluster.log.written_files import WRITTEN, WrittenFile
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.trace import TABLES, ZNODES
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 RUN_FORMAT = 3
@@ -118,8 +117,7 @@ class Lacking(Struct, frozen=True):
     lacks: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunHeader:
+class RunHeader(Value, kw_only=True):
     """The fields of ``run.json`` that others need; what is missing there is None or empty."""
 
     format: Count = 1
@@ -227,7 +225,7 @@ def _header(content: Mapping[str, Any]) -> RunHeader:
     if "inter_broker_protocol" in values:
         values["protocol"] = InterBrokerProtocol.parse(values["inter_broker_protocol"])
     values["ineligible_members_rejected"] = content.get("ineligible_members_refused") is not False
-    names = {field.name for field in fields(RunHeader)}
+    names = RunHeader.__struct_fields__
     header = RunHeader(**{name: value for name, value in values.items() if name in names})
     _check(header)
     return header

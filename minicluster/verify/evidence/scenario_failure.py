@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.model import Verdict
 
 Kind = Literal["expect", "until", "no_response", "refused", "crash", "violated", "stuck", "unseen"]
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioFailure:
+class ScenarioFailure(Value):
     """The reason that a scenario failed.
 
     Shapes:  text: the first line has the step and the reason, more lines show the cluster then.

@@ -8,7 +8,7 @@ keeps     nothing of it, but for C6: the partitions about which a leader never l
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.exchange.exchange import Exchange, Struct, each, topic_key
 from minicluster.verify.histories.partitions import RECOVERED, RECOVERING
 from minicluster.verify.histories.timeline import CommittedBroker, CommittedPartition, Timeline
@@ -30,8 +30,7 @@ _WITH_BROKER_EPOCH = (
 _MAY_REJECT_A_STALE_EPOCH = ("STALE_BROKER_EPOCH", "NOT_CONTROLLER", "REQUEST_TIMED_OUT")
 
 
-@dataclass(frozen=True, slots=True)
-class AlteredPartition:
+class AlteredPartition(Value):
     """One partition of an AlterPartition that got a response.
 
     Shapes:  topic: its name, "" where the request has the id. asked, told: of it, as the messages

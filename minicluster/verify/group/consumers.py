@@ -17,7 +17,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.group.event import BEFORE_ALL, ClientEvent
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.clients import LastLeader
@@ -27,8 +28,7 @@ from minicluster.verify.rules.rule import CASE, Findings, Said, broken, rule
 _TABLES = ("client_record", "partition_event", "replica_log", "raft_event")
 
 
-@dataclass(slots=True)
-class Position:
+class Position(Struct):
     """Where a consumer is in a partition, in one assignment.
 
     Units:  fetched: where its last fetch began. passed: behind all records that it got.

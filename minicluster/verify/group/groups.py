@@ -17,7 +17,8 @@ from collections.abc import Collection, Mapping
 from operator import attrgetter
 from typing import Any
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.group.coordinator_losses import CoordinatorLosses
 from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.model import Evidence
@@ -31,8 +32,7 @@ _OF_READERS = ("client_record", "partition_event", "replica_log", "raft_event")
 _OF_GROUPS = ("client_record", "group_event", "partition_event", "raft_event")
 
 
-@dataclass(slots=True)
-class OffsetSet:
+class OffsetSet(Struct):
     """Something has set the offset of a group, or deleted it (-1).
 
     Units:  seq: the event that counts. sent: when the request was sent. shown: from when on fetches

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.cluster import Broker, Cluster
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import Release
@@ -29,8 +29,7 @@ from minicluster.verify.promises import Release
 KEEPS_EPOCH: Release = (3, 9)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class Registration(Value, kw_only=True):
     """A broker registers.
 
     Shapes:  again: the incarnation that is registered registers once more. is_new_incarnation: a
@@ -57,8 +56,7 @@ class Registration:
     release: Release
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRecord:
+class BrokerRecord(Value, kw_only=True):
     """A record fences, unfences, changes or unregisters a broker.
 
     Shapes:  is_registered: when it comes. fences: True, False, or None where it does neither.
@@ -78,8 +76,7 @@ class BrokerRecord:
         return self.is_registered and bool(self.fences) and not self.was_fenced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredDirectory:
+class RegisteredDirectory(Value, kw_only=True):
     """A broker registers a log directory; owner: the broker to which it belongs until then."""
 
     broker: int

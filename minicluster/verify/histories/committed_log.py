@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from minicluster.protocol import records as r
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.operations import Operation
 from minicluster.verify.histories.brokers import BrokerHistories
 from minicluster.verify.histories.cluster import Cluster
@@ -29,8 +29,7 @@ from minicluster.verify.promises import Promises
 COUNTS_CONTROL_BATCHES = (3, 6)  # a leader that gives a broker its epoch (KAFKA-15213)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionMarker:
+class TransactionMarker(Value, kw_only=True):
     """A metadata transaction begins, ends or is aborted; is_open: one was open before."""
 
     begins: bool

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.traced_run import Row, TracedRun
 
 Place = tuple[str, int]  # topic id as the trace has it, partition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FinalLog:
+class FinalLog(Value, kw_only=True, eq=False):
     """The log of a broker that runs at the end.
 
     Shapes:  online: its directory works; None: not recorded.

@@ -6,7 +6,7 @@ Source:  KIP-73; LEADER_REPLICATION_THROTTLED_REPLICAS_CONFIG and the others of 
 from __future__ import annotations
 
 from minicluster.protocol.records import ConfigRecord
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 
 LEADER, FOLLOWER = "leader", "follower"
@@ -14,8 +14,7 @@ _RATES = {f"{side}.replication.throttled.rate": side for side in (LEADER, FOLLOW
 _REPLICAS = {f"{side}.replication.throttled.replicas": side for side in (LEADER, FOLLOWER)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CommittedThrottle:
+class CommittedThrottle(Value, kw_only=True, eq=False):
     """A config of a throttle is set or removed.
 
     Shapes:  topic: of the throttled replicas, None for a rate. broker: of the rate, by its name;

@@ -14,14 +14,13 @@ from minicluster.protocol.records import (
     RemoveAccessControlEntryRecord,
 )
 from minicluster.protocol.uuids import format_uuid
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE, Broker, Cluster
 from minicluster.verify.histories.partitions import PartitionHistory, PartitionState, PartitionStep
 from minicluster.verify.histories.throttles import CommittedThrottle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CommittedPartition:
+class CommittedPartition(Value, kw_only=True, eq=False):
     """A partition as of one record about it.
 
     Shapes:  position: of the record among all; that of a snapshot's record is below its end.
@@ -52,8 +51,7 @@ class CommittedPartition:
         return self.step.after
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CommittedBroker:
+class CommittedBroker(Value, kw_only=True, eq=False):
     """A broker as of one record about it.
 
     Shapes:  kind: Register Fence Unfence Change Unregister. was_…: before the record.
@@ -90,8 +88,7 @@ class CommittedBroker:
         return by_itself and self.was_registered and self.was_fenced and not self.fenced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedTopic:
+class CommittedTopic(Value, kw_only=True):
     """A TopicRecord or a RemoveTopicRecord."""
 
     offset: int

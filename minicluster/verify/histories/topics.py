@@ -15,13 +15,12 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import records as r
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE, Cluster, Topic
 from minicluster.verify.judging import Judge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class NewTopic(Value, kw_only=True):
     """A TopicRecord, and what the log had of its id and name before it."""
 
     name: str
@@ -30,31 +29,27 @@ class NewTopic:
     name_is_taken: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicOperation:
+class TopicOperation(Value, kw_only=True):
     """A topic is created; partitions: that the same operation creates."""
 
     name: str
     partitions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPartition:
+class NewPartition(Value, kw_only=True):
     """A PartitionRecord; expected: the number of partitions that the topic had."""
 
     number: int
     expected: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTopic:
+class NamedTopic(Value, kw_only=True):
     """A record creates a partition of a topic, or removes the topic."""
 
     exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfig:
+class TopicConfig(Value, kw_only=True):
     """A config is set for a topic; exists: now, or once the operation is over.
 
     Kafka 3.3 writes the configs of a new topic before the topic.

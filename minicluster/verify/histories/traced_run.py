@@ -23,7 +23,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.histories.image_fold import ImageFold
@@ -141,8 +141,7 @@ class TracedRun:
 Fold = Callable[[TracedRun, Judge], None]
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Value):
     """A fold over a run: the steps that it yields, the tables of the trace that it reads.
 
     Shapes:  rules: those that the folds of subjects ask, where it drives such.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
@@ -20,8 +20,7 @@ SNAPSHOT = "snapshot"  # the manifest of an image that was read from one
 _NO_FOLD = "the log up to the image cannot be folded, or the trace has no digest of the image"
 
 
-@dataclass(frozen=True, slots=True)
-class LogOfRun:
+class LogOfRun(Value):
     """What publications are compared with.
 
     Shapes:  digests: of the fold at the end of each batch, None inside a metadata transaction.

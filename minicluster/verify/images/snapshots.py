@@ -12,7 +12,7 @@ from minicluster.log.checkpoint import Snapshot
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol.records import ConfigRecord, TopicRecord, VersionedRecord
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE
 from minicluster.verify.histories.image_fold import ImageFold
 from minicluster.verify.model import Evidence
@@ -25,8 +25,7 @@ HAS_OTHER_DIRECTORIES = (3, 7)
 NO_LOG = "the log before the snapshot is not kept, or cannot be folded"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotFile:
+class SnapshotFile(Value):
     """A snapshot of a controller.
 
     Shapes:  digest: of what it holds; None: its records do not fit each other. release: the oldest

@@ -12,10 +12,10 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import field
 from operator import attrgetter
 
-from minicluster.values import dataclass
+from msgspec import Struct, field
+
 from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import PartitionEvent
@@ -28,8 +28,7 @@ NO_LOG = "no log"  # in the place of a process
 _TABLES = ("client_record", "history", "partition_event", "replica_log", "raft_event")
 
 
-@dataclass(slots=True)
-class KnownRecord:
+class KnownRecord(Struct):
     """A record that a client knows: acknowledged for all in-sync replicas, or read.
 
     Shapes:  broker: that responded; -1 where the cluster's own client has not recorded it.
@@ -90,8 +89,7 @@ class LogOfLeader:
         return bisect_right(self.offsets, last) - bisect_left(self.offsets, first)
 
 
-@dataclass(slots=True)
-class LastLeader:
+class LastLeader(Struct):
     """The broker that led the partition last, with its log at the end of the run.
 
     Shapes:  deleted: it has deleted the replica since. process: that left the log; NO_LOG: none.

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.json import Decoder
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.exchange.exchange import Exchange, each
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import Row
@@ -19,8 +19,7 @@ SERVED = ("fetch", "list", "read")  # what a broker responds out of a replica
 _NOWHERE = -1  # log end and leader epoch of a follower that has not fetched
 
 
-@dataclass(frozen=True, slots=True)
-class FetchState:
+class FetchState(Value):
     """The last fetch of a follower, as its leader knows it: it may have crashed since.
 
     Units:   log_end: where the fetch began. leader_epoch: the leader's epoch then. broker_epoch: of
@@ -142,8 +141,7 @@ def _state(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FetchOfPartition:
+class FetchOfPartition(Value):
     """One partition of a Fetch that names a leader epoch, as a broker handled it.
 
     Shapes:  error: None where the response leaves the partition out.

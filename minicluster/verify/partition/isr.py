@@ -13,7 +13,8 @@ keeps     by broker, what its running process has shown; the committed state, th
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.exchange.controller import a_rejected_alter_partition_writes_nothing
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.model import Evidence
@@ -29,8 +30,7 @@ _NO_BROKER_EPOCH = -1
 _FINAL_REJECTIONS = ("INELIGIBLE_REPLICA", "OPERATION_NOT_ATTEMPTED")
 
 
-@dataclass(slots=True)
-class Process:
+class Process(Struct):
     """A replica since its broker started.
 
     Shapes:  isr: at its last event. change: its last change of leader or ISR. epoch: in which it
@@ -51,8 +51,7 @@ class Process:
         return change if change is not None and change.kind == "isr_pending" else None
 
 
-@dataclass(slots=True)
-class Shrink:
+class Shrink(Struct):
     """A shrink that is committed, until the next event of its leader.
 
     Shapes:  leaving: the replicas that leave. before: the leader's last change, the proposal.

@@ -12,10 +12,10 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import NamedTuple
 
-from minicluster.values import dataclass
+from msgspec import Struct, field
+
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
@@ -64,8 +64,7 @@ class HeldRecord:
         return self.leader_epoch, self.value
 
 
-@dataclass(slots=True)
-class AtOffset:
+class AtOffset(Struct):
     """What all logs have at one offset.
 
     Shapes:  committed: what is taken for committed, and not excused. values: by leader epoch, how
@@ -76,8 +75,7 @@ class AtOffset:
     values: Mapping[int, int]
 
 
-@dataclass(slots=True)
-class Compared:
+class Compared(Struct):
     """The leader of the end, and the running members of its ISR.
 
     Units:   mark: its high watermark. ends: of the members' logs.
@@ -96,8 +94,7 @@ class ProducerBatch(NamedTuple):
     producer_id: int
 
 
-@dataclass(slots=True)
-class AtEnd:
+class AtEnd(Struct):
     """What is known of the partition when the run is over.
 
     Shapes:  processes: by broker that runs, the process that left its log. batches: by broker those

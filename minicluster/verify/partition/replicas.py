@@ -8,7 +8,8 @@ keeps     by broker, the last event and the highest partition epoch of its proce
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import PartitionEvent
 from minicluster.verify.partition.setting import Setting
@@ -16,8 +17,7 @@ from minicluster.verify.partition.truth import PartitionTruth
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, ids, rule
 
 
-@dataclass(slots=True)
-class Replica:
+class Replica(Struct):
     """A replica of a broker.
 
     Shapes:  is_new: the broker has had no log of the partition, or has deleted it. last: the last
@@ -32,8 +32,7 @@ class Replica:
     high_watermark: int | None = None
 
 
-@dataclass(slots=True)
-class Truncation:
+class Truncation(Struct):
     """A replica truncates its log, with what was known of it and of its partition then.
 
     Shapes:  log_epoch: of its last record. high_watermark: the highest that the replica has had.

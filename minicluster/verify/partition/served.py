@@ -8,7 +8,8 @@ keeps     by broker, the high watermark and leader epoch of its replica, and the
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import FetchOfPartition, PartitionEvent, Response
 from minicluster.verify.partition.replicas import a_leaders_high_watermark_does_not_decrease
@@ -19,8 +20,7 @@ READ = "read"
 _WITH_EPOCH = ("become_leader", "become_follower", "isr_commit", "hw")
 
 
-@dataclass(slots=True)
-class Serving:
+class Serving(Struct):
     """A replica as its broker's latest events have it.
 
     Shapes:  leadership: incarnation and leader epoch. returned: the highest high watermark that

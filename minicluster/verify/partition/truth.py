@@ -16,8 +16,9 @@ keeps     by broker its log, the highest high watermark of the leaders with the 
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from minicluster.log.epochs import LeaderEpochs
-from minicluster.values import dataclass
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import Ids, PartitionEvent
@@ -39,8 +40,7 @@ EXCUSES = {
 }
 
 
-@dataclass(slots=True)
-class Loss:
+class Loss(Struct):
     """The records that a partition has lost.
 
     Shapes:  cause: one of ``EXCUSES``.
@@ -79,8 +79,7 @@ class Loss:
         self.events += other.events
 
 
-@dataclass(slots=True)
-class ReplicaLog:
+class ReplicaLog(Struct):
     """The log of one replica.
 
     Shapes:  lost: what it held before a crash, or before it was deleted. A leader may count it
@@ -104,8 +103,7 @@ class ReplicaLog:
         return self.lost is not None and self.lost.holds(end, epoch)
 
 
-@dataclass(slots=True)
-class Beginning:
+class Beginning(Struct):
     """A broker begins to lead.
 
     Shapes:  kept: up to where its log has what is committed; None: all of it. is_first: it is the

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
@@ -58,8 +59,7 @@ class Batch:
         self.excuse = excuse
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(Struct):
     """What the coordinator has decided of a partition of a transaction, in one epoch.
 
     Shapes:  marker: the one that has to come of it. completed: it knows that it is there.

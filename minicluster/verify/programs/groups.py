@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.exchange.exchange import Exchange, each
 from minicluster.verify.group.groups import OffsetSet
 from minicluster.verify.model import Evidence
@@ -23,8 +24,7 @@ from minicluster.verify.programs.readings import OF_GROUPS, GroupPlace, Reading,
 from minicluster.verify.rules.rule import CASE, Findings, SaidOf, broken, exempt, rule
 
 
-@dataclass(slots=True)
-class GroupInPartition:
+class GroupInPartition(Struct):
     """A group of programs in a partition.
 
     Shapes:  commits: the offsets that its programs committed, in order, and by whom. given: a
@@ -46,8 +46,7 @@ class GroupInPartition:
         return next((program for at, program in self.commits if at > offset), "a program")
 
 
-@dataclass(slots=True)
-class Commit:
+class Commit(Struct):
     """An offset that a program has committed, or in a transaction would commit; sent: the event."""
 
     by: str
@@ -89,8 +88,7 @@ class SentCommits:
         return given
 
 
-@dataclass(slots=True)
-class GroupsOfPrograms:
+class GroupsOfPrograms(Struct):
     """All groups of programs, when the run is over.
 
     Shapes:  clients: what is known of each partition. given: as ``SentCommits`` gives it.

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.model import Evidence
@@ -21,8 +22,7 @@ from minicluster.verify.programs.requests import Process
 from minicluster.verify.rules.rule import CASE, Findings, SaidOf, broken, rule
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """A partition of a member in a generation, or of a program that commits without one (-1).
 
     Units:   begun: the event from which it is held; until: the last event that shows it.

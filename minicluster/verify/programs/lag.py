@@ -8,7 +8,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.clients import KnownRecord
@@ -23,8 +24,7 @@ ASKED_AFTER_MS = 5_000
 """How long after a record was acknowledged a fetch that does not have it accuses the cluster."""
 
 
-@dataclass(slots=True)
-class Lag:
+class Lag(Struct):
     """A group at the end of a run, in a partition of which it has committed offsets.
 
     Shapes:  programs: those of the group that run. handed: the first record that it lags behind was
@@ -114,8 +114,7 @@ class Moments:
         return self._moments[at - 1][1] if at else 0
 
 
-@dataclass(slots=True)
-class Lags:
+class Lags(Struct):
     """What groups lag behind at the end of a run.
 
     Shapes:  processes: of all programs. healed_ms: None while a disturbance lasts.

@@ -10,10 +10,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from typing import NamedTuple
 
-from minicluster.values import dataclass
+from msgspec import Struct, field
+
 from minicluster.verify.exchange.exchange import Exchange, each
 from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.partition.event import Place
@@ -26,8 +26,7 @@ OF_GROUPS = ("client_record", "group_event", "log_batch", "partition_event", "ra
 GroupPlace = tuple[str | None, str, int]  # group, topic id, partition
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """What the programs of a group know of a partition, and what they were handed of it.
 
     Shapes:  handed: offsets. spans: of responses that arrived, where the fetch began and the offset
@@ -50,8 +49,7 @@ class Reading:
         return self.positions[known - 1][1] if known else None
 
 
-@dataclass(slots=True)
-class _Track:
+class _Track(Struct):
     """One process in a partition: where its next fetch is due, and what its group gave it last."""
 
     due: int | None = None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run_header import ProgramLife, ProgramRun
 from minicluster.verify.exchange.exchange import Exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Value):
     """A process of a program."""
 
     program: str
@@ -23,8 +22,7 @@ class Process:
         return self.program if self.number == 1 else f"{self.program} (process {self.number})"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Value):
     """A request of a program, and by whom; ``handled``: the event of its handling."""
 
     process: Process

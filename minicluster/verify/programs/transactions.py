@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from minicluster.values import dataclass
+from msgspec import Struct
+
 from minicluster.verify.exchange.exchange import Exchange
 from minicluster.verify.model import Evidence
 from minicluster.verify.producers.producers import Batch
@@ -21,8 +22,7 @@ _TRANSACTION_TIMEOUT_MS = 60_000  # where no InitProducerId shows another
 _OF_TRANSACTIONS = frozenset({"AddOffsetsToTxn", "AddPartitionsToTxn", "EndTxn", "InitProducerId"})
 
 
-@dataclass(slots=True)
-class BegunTransaction:
+class BegunTransaction(Struct):
     """A transaction of a program.
 
     Shapes:  accepted: the coordinator has taken the request that ends it. unmarked: the log of a
@@ -39,8 +39,7 @@ class BegunTransaction:
     unmarked: bool = False
 
 
-@dataclass(slots=True)
-class Calm:
+class Calm(Struct):
     """The time without disturbances at the end of a run; healed_ms: None while one lasts."""
 
     healed_ms: int | None

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
-from minicluster.values import dataclass
 from minicluster.verify.histories.releases import Releases
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import Release
@@ -25,8 +26,7 @@ from minicluster.verify.rules.rule import CASE, NOT_PROMISED, Findings, Said, br
 LEADER_CHANGE_COMES_FIRST = (3, 6)
 
 
-@dataclass(slots=True)
-class ControllerLog:
+class ControllerLog(Struct):
     """One log so far.
 
     Shapes:  begins_well: at offset 0, or a snapshot covers the records before it.

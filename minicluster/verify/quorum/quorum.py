@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from minicluster.values import dataclass
+from msgspec import Struct, field
+
 from minicluster.verify.exchange.exchange import Exchange, each
 from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.model import Evidence
@@ -64,8 +64,7 @@ class RaftEvent:
         self.kraft_version: int | None = cell("kraft_version")
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """A node across its restarts.
 
     Shapes:  named: the voters and kraft.versions in its log: of events, in order. responds_in: the
@@ -108,8 +107,7 @@ class Node:
             self.named.append(event)
 
 
-@dataclass(slots=True)
-class Process:
+class Process(Struct):
     """A node from a start to its end.
 
     Shapes:  leads: it was elected, and knows of no later epoch. voters, kraft_version: it uses.

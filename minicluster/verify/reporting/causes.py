@@ -15,7 +15,7 @@ from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.json_form import to_json
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
@@ -34,8 +34,7 @@ _OF_BROKER = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Cause:
+class Cause(Value, order=True):
     """One event of a chain.
 
     Shapes:  offset: of a record, -1 for anything else; kind: record, here, request, event, step,
@@ -48,8 +47,7 @@ class Cause:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Value):
     """A record of the log with its subject; its text is made on demand.
 
     Shapes:  record: of a log of ZooKeeper the text of an operation.

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
 from minicluster.errors import UserError, counted
 from minicluster.moments import Span
 from minicluster.protocol import records as r
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.scale import Clock
@@ -35,8 +34,7 @@ class Level(IntEnum):
     EPOCHS = 2
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Difference:
+class Difference(Value, order=True):
     """One difference: what it is about, and what either side has."""
 
     level: Level
@@ -45,8 +43,7 @@ class Difference:
     right: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Value):
     """One change of a partition.
 
     Shapes:  kinds: what happened, such as an election; replicas: leader, ISR and replicas after it;
@@ -69,8 +66,7 @@ class Change:
         return f"{' + '.join(self.kinds)}: {who}, ISR {list(isr)}, epochs {epochs} ({self.at})"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Value):
     """The differences of two runs, the gravest first, and how much is the same.
 
     Shapes:  same: partitions with the same history at every level.
@@ -264,8 +260,7 @@ def _shown(change: Change | None) -> str:
 # --- images --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Image:
+class _Image(Value):
     """The last state of a log, but for partitions; and how often each broker went through what."""
 
     features: Mapping[str, int]

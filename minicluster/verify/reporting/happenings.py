@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
 from minicluster.errors import counted
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.reporting.rejections import Rejection
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import Story
@@ -20,8 +20,7 @@ TOGETHER_MS = 100  # what happens to several brokers or partitions within it is 
 NAMED_MAX = 4
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Happening:
+class Happening(Value, order=True):
     """One sentence about the cluster.
 
     Shapes:  more: the sentence that Kafka logs, where it has one. is_rejection: a controller has

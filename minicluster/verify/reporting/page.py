@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from minicluster.errors import counted
 from minicluster.own_command import command_line
 from minicluster.protocol.topics import INTERNAL_TOPICS
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.model import Finding, Verdict
 from minicluster.verify.reporting.causes import Chains, Line
@@ -206,8 +206,7 @@ def _listed(chains: Chains, findings: Sequence[Finding]) -> list[Line]:
 # --- findings ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Value):
     """Findings whose sentences differ in numbers alone.
 
     Shapes:  page: of their run, if that could be read. left: how many more there are.
@@ -219,8 +218,7 @@ class Case:
     left: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenRule:
+class BrokenRule(Value):
     """A rule with findings."""
 
     result: RuleResult
@@ -260,8 +258,7 @@ def _moment(by_run: Mapping[str, RunPage], finding: Finding) -> tuple[int, int, 
 # --- what was done -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ShownStep:
+class ShownStep(Value):
     """A step of the scenario as it went, or something that happened.
 
     Shapes:  id: of its row; number: empty where it is no step; name: the class of the row.

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from minicluster.errors import counted
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run_header import ProgramLife, ProgramRun
 
 LINES_SHOWN = 200  # of the programs' logs, the latest
@@ -22,8 +22,7 @@ _ENDED = {"ended": "ended", "failed": "died", "killed": "was killed", "cancelled
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Value):
     """What a program did, or what it was told, at a moment; or what it has logged then."""
 
     at_ms: int

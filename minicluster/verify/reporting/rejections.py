@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.trace_tables import trace_rows
 
@@ -16,8 +16,7 @@ AGAIN_MS = 10_000  # the same rejection after a longer while is another one
 _ALIKE = ("node", "api", "broker", "topic", "part", "error", "reason")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class Rejection(Value, kw_only=True):
     """A request of a broker, or one partition of it, that a controller has rejected.
 
     Shapes:  count: how often, from at_ms to until_ms; isr: what an AlterPartition asked for;

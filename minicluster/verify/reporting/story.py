@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 import pyarrow.compute as pc
+from msgspec import Struct, field
 
 from minicluster.trace import EXIT, is_halt, shown_fault
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
 from minicluster.verify.evidence.trace_tables import trace_rows
@@ -30,8 +30,7 @@ ENDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Value, kw_only=True):
     """A request of the trace, with its readable properties."""
 
     id: int
@@ -48,8 +47,7 @@ class Request:
         return f"{self.api} of {sender} to node {self.dst}, sent at {self.sent_ms / 1000:g}s"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value, kw_only=True):
     """A step of the scenario: its text, and how it went if it was performed."""
 
     number: int
@@ -57,8 +55,7 @@ class Step:
     performed: PerformedStep | None
 
 
-@dataclass(slots=True, kw_only=True)
-class Disturbance:
+class Disturbance(Struct, kw_only=True):
     """A disturbance from its beginning to its end."""
 
     action: str
@@ -76,8 +73,7 @@ class Disturbance:
         return shown_fault(self.action, self.targets, self.detail) + of_step
 
 
-@dataclass(frozen=True, slots=True)
-class Leadership:
+class Leadership(Value):
     """A controller that leads the quorum from a moment on."""
 
     start_ms: int
@@ -85,16 +81,14 @@ class Leadership:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Value):
     """A record that the test's client sent: when it was done, and how."""
 
     at_ms: int
     outcome: str  # ok fail info
 
 
-@dataclass(slots=True, kw_only=True)
-class Story:
+class Story(Struct, kw_only=True):
     """All that happened in a run, but for the log itself.
 
     Shapes:  hits: (ms, text) of planted faults and answers; down: node -> (from, to) in ms;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.happenings import happenings
 from minicluster.verify.reporting.scale import Clock
@@ -16,8 +16,7 @@ from minicluster.verify.reporting.timeline import timeline
 _MOMENT = 9  # columns of a moment
 
 
-@dataclass(frozen=True, slots=True)
-class StoryLine:
+class StoryLine(Value):
     """One line of a story: a step, or what happened."""
 
     at_ms: int

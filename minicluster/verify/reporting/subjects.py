@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from minicluster.errors import counted
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.model import Verdict
 from minicluster.verify.reporting.report_data import WITHOUT_CASES, RuleResult
 from minicluster.verify.rules.every import BY_ID
@@ -28,8 +28,7 @@ OWN = "Rules of your own"
 _REPETITION = "X"
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Value):
     """The results of the rules about one subject, in the order of the report."""
 
     title: str

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Figure(Value, kw_only=True):
     """A figure with its heading; label: what it shows, for who cannot see it."""
 
     title: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TypeVar
 
+from msgspec import Struct, field
+
 from minicluster.protocol.records import ConfigRecord
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE
 from minicluster.verify.histories.min_isr import MinIsr
@@ -22,8 +23,7 @@ from minicluster.verify.log_fold import HeldLogs, LogFold, fold_logs
 from minicluster.verify.promises import promises_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionSpan:
+class PartitionSpan(Value, kw_only=True):
     """One state of a partition.
 
     Shapes:  end: where the next begins, the partition was removed, or the log ends.
@@ -41,8 +41,7 @@ class PartitionSpan:
     min_isr: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSpan:
+class BrokerSpan(Value, kw_only=True):
     """One state of a broker: ``active``, ``fenced``, ``shutting down`` or ``unregistered``."""
 
     start: int
@@ -54,8 +53,7 @@ class BrokerSpan:
 Span = TypeVar("Span", PartitionSpan, BrokerSpan)
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionLine:
+class PartitionLine(Struct, kw_only=True):
     """A partition from its creation to its end."""
 
     topic: str
@@ -74,8 +72,7 @@ class PartitionLine:
         return tuple(sorted({b for span in self.spans for b in span.replicas}))
 
 
-@dataclass(slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, kw_only=True):
     """All partitions and brokers of one run."""
 
     first: int

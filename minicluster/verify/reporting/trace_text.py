@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from minicluster.errors import UserError
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.response_errors import response_errors
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.trace_tables import DamagedTable, read_table, trace_rows
@@ -33,8 +33,7 @@ _OMITTED = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Event:
+class Event(Value, order=True):
     """One event of the trace.
 
     Shapes:  nodes: those that it is about; api: of a request, or of its rejection.

@@ -13,15 +13,14 @@ from types import ModuleType
 
 from minicluster.errors import UserError
 from minicluster.files import UnusableFile
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.rules.sql_rule import SqlRule
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRules:
+class OwnRules(Value):
     """The rules of one file, its histories, and the file as a module."""
 
     rules: tuple[Rule, ...]

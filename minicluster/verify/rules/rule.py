@@ -30,7 +30,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.model import Evidence
 
 
@@ -52,15 +52,13 @@ CASE = _Counted("CASE")
 NOT_PROMISED = _Counted("NOT_PROMISED")
 
 
-@dataclass(frozen=True, slots=True)
-class Exempt:
+class Exempt(Value):
     """Something that the rule would judge, were there not a reason to leave it out."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class Broken(Value, kw_only=True):
     """A promise that was not kept; what is None is taken from the place of the step."""
 
     message: str
@@ -72,8 +70,7 @@ class Broken:
     earlier: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Crashed:
+class Crashed(Value):
     """The rule itself could not judge: it is unknown from here on."""
 
     error: Exception

@@ -9,13 +9,12 @@ on ZooKeeper; times are when the record was written, or of a run's virtual clock
 from __future__ import annotations
 
 from minicluster.errors import UserError, instead
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.response_errors import errors_in_sql
 from minicluster.verify.spark.rows import COLUMNS, Column
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownView:
+class ShownView(Value, kw_only=True):
     """One view: its meaning, its columns in order, and its SQL.
 
     Shapes:  sql: of metadata logs and of traces. znodes: for the same columns from a log of

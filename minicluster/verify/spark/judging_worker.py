@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from minicluster.errors import UserError
 from minicluster.log.format.limits import ReadLimits
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.verify.evidence.reading import header_of
 from minicluster.verify.evidence.run import Extent, Problem, Run
 from minicluster.verify.histories.traced_run import History
@@ -52,8 +52,7 @@ _PLACE = ("offset", "topic", "partition", "broker", "event", "earlier", "request
 FINDING = ("run", "rule", *_PLACE, "message")
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Value):
     """What workers judge by; Spark sends it to them with the function that they run.
 
     Shapes:  rules: of this package, which go by name. own_rules: those of a user's file, which a

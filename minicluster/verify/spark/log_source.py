@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec.structs import asdict
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits

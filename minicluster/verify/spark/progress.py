@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,8 +20,7 @@ _ENOUGH = 0.05  # of the work, before anything is estimated from it
 _number = itertools.count(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Value):
     """The state of a verification.
 
     Units:   fraction from 0 to 1; seconds, None before an estimate can be made.

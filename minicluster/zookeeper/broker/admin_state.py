@@ -11,7 +11,7 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.controller.errors import Rejected
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.zookeeper.broker.registration import create_recursively
 from minicluster.zookeeper.broker.replica_assignment import Racks
 from minicluster.zookeeper.controller.controller_state import ControllerState
@@ -30,8 +30,7 @@ from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 from minicluster.zookeeper.znodes.topics import encode_config
 
 
-@dataclass(frozen=True, slots=True)
-class AdminState:
+class AdminState(Value):
     """The objects that every operation needs."""
 
     controller: ControllerState

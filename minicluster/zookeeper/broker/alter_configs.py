@@ -11,7 +11,6 @@ Source:    KIP-133, KIP-226, KIP-339; ZkAdminManager.alterConfigs, incrementalAl
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from minicluster.broker.api_state import ApiState
@@ -27,6 +26,7 @@ from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.topics import invalid_name_reason
+from minicluster.values import replace
 from minicluster.zookeeper.broker.admin_state import AdminState, failed, rejected
 from minicluster.zookeeper.controller.settings import ReleaseRules
 from minicluster.zookeeper.process import Process

@@ -9,13 +9,13 @@ Source:  KIP-497, KIP-704, KIP-841; kafka.server.DefaultAlterPartitionManager.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from uuid import UUID
 
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import replace
 
 WITH_NAMES = 1
 WITH_EPOCHS = 3

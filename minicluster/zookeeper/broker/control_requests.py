@@ -16,7 +16,6 @@ Source:   KIP-380, KIP-497, KIP-516; kafka.server.KafkaApis.handleLeaderAndIsrRe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +35,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.records import VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import replace
 from minicluster.zookeeper.broker.metadata_cache import MetadataCache
 from minicluster.zookeeper.controller.settings import ReleaseRules
 from minicluster.zookeeper.znodes.partition_state import EPOCH_DURING_DELETE, LEADER_DURING_DELETE

@@ -7,12 +7,11 @@ Source:    KIP-195; ZkAdminManager.createPartitions, AdminZkClient.createNewPart
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from minicluster.controller.errors import Rejected
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
+from minicluster.values import replace
 from minicluster.zookeeper.broker.admin_state import AdminState, failed
 from minicluster.zookeeper.broker.replica_assignment import Racks, assign_replicas
 from minicluster.zookeeper.process import Process

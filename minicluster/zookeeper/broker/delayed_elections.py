@@ -11,20 +11,21 @@ Source:  kafka.server.DelayedElectLeader, ReplicaManager.electLeaders.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
+from minicluster.values import replace
 from minicluster.zookeeper.controller.effects import RespondOnceLed
 
 TIMER = "leader-elections"
 
 
-@dataclass(slots=True, eq=False)
-class _Delayed:
+class _Delayed(Struct, eq=False):
     effect: RespondOnceLed
     waiting: dict[TopicPartition, int]
 

@@ -11,7 +11,6 @@ Source:  kafka.server.DelayedCreatePartitions, DelayedDeleteTopics, ZkAdminManag
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
@@ -19,7 +18,7 @@ from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 TIMER = "topic-operations"
 NO_SIZE = -1
@@ -31,8 +30,7 @@ RESULTS: Mapping[type[Message], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Delayed:
+class _Delayed(Value, eq=False):
     token: Any
     request: Any
     response: Any

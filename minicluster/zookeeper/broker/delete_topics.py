@@ -6,12 +6,11 @@ Source:    ZkAdminManager.deleteTopics, KafkaApis.handleDeleteTopicsRequest.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from minicluster.java_order import scala_map_order, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import replace
 from minicluster.zookeeper.broker.admin_state import AdminState
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, Exists

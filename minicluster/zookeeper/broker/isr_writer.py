@@ -11,7 +11,7 @@ Source:  KIP-497; kafka.server.ZkAlterPartitionManager,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from minicluster.faults import Faults
 from minicluster.metadata.topic_partition import TopicPartition
@@ -30,8 +30,7 @@ MAX_DELAY_MS = 60_000
 TIMER = "isr-change-propagation"
 
 
-@dataclass(slots=True)
-class _Changes:
+class _Changes(Struct):
     partitions: dict[TopicPartition, None] = field(default_factory=dict)
     last_change_ms: int = 0
     last_propagation_ms: int = 0

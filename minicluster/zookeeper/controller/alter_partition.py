@@ -16,7 +16,6 @@ Source:   KIP-497, KIP-704, KIP-841; kafka.controller.KafkaController.tryProcess
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
@@ -25,6 +24,7 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import replace
 from minicluster.zookeeper.controller.controller_api import ControllerApi
 from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved, IllegalState

@@ -6,8 +6,9 @@ Source:  kafka.controller.ControllerChannelManager, RequestSendThread.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.zookeeper.controller.effects import CloseChannel, ControlRequest, OpenChannel
@@ -17,8 +18,7 @@ TIMER_PREFIX = "controller-channel-"
 FIRST_CORRELATION_ID = 1 << 32  # apart from those of the broker's other machines
 
 
-@dataclass(slots=True)
-class _Channel:
+class _Channel(Struct):
     waiting: deque[ControlRequest] = field(default_factory=deque)
     in_flight: int | None = None
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.events import RequestReceived
 from minicluster.zookeeper.process import Process
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerApi:
+class ControllerApi(Value):
     """A request that the controller decides in turn with its other events.
 
     Shapes:  process responds; it is None where it has done so at once. preempted makes the response

@@ -6,13 +6,12 @@ Source:  KIP-460, KIP-704; kafka.controller.Election, PartitionLeaderElectionAlg
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import Enum
 
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.leader_and_isr import LeaderAndIsr
 
@@ -27,8 +26,7 @@ class Strategy(Enum):
     CONTROLLED_SHUTDOWN = "ControlledShutdownPartitionLeaderElectionStrategy"
 
 
-@dataclass(frozen=True, slots=True)
-class Election:
+class Election(Value):
     """The new leader and ISR, None without a candidate, and the brokers to learn of them."""
 
     leader_and_isr: LeaderAndIsr | None

@@ -9,105 +9,87 @@ from collections.abc import Container
 from typing import Any
 
 from minicluster.metadata.topic_partition import TopicPartition
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.zookeeper.server.watches import WatchEvent, WatchKind
 from minicluster.zookeeper.znodes import paths
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerEvent:
+class ControllerEvent(Value):
     """The base of all events."""
 
 
-@dataclass(frozen=True, slots=True)
 class Startup(ControllerEvent):
     """The broker has registered: be a candidate."""
 
 
-@dataclass(frozen=True, slots=True)
 class ControllerChange(ControllerEvent):
     """Another broker may be the controller now."""
 
 
-@dataclass(frozen=True, slots=True)
 class Reelect(ControllerEvent):
     """There is no controller."""
 
 
-@dataclass(frozen=True, slots=True)
 class Expire(ControllerEvent):
     """The session of this broker has expired."""
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerChange(ControllerEvent):
     """The znodes below /brokers/ids have changed."""
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerModification(ControllerEvent):
     """The znode of a live broker has changed."""
 
     broker: int
 
 
-@dataclass(frozen=True, slots=True)
 class TopicChange(ControllerEvent):
     """The znodes below /brokers/topics have changed."""
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionModification(ControllerEvent):
     """The znode of a topic has changed."""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
 class TopicDeletion(ControllerEvent):
     """The znodes below /admin/delete_topics have changed."""
 
 
-@dataclass(frozen=True, slots=True)
 class ZkReassignment(ControllerEvent):
     """A tool has written /admin/reassign_partitions."""
 
 
-@dataclass(frozen=True, slots=True)
 class ZkPreferredElection(ControllerEvent):
     """A tool has written /admin/preferred_replica_election."""
 
 
-@dataclass(frozen=True, slots=True)
 class ReassignmentIsrChange(ControllerEvent):
     """The leader of a partition that is reassigned has written its ISR (below IBP 2.7-IV2)."""
 
     partition: TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
 class IsrChangeNotification(ControllerEvent):
     """Leaders have written ISRs (below IBP 2.7-IV2)."""
 
 
-@dataclass(frozen=True, slots=True)
 class LogDirEventNotification(ControllerEvent):
     """A broker has lost a log directory."""
 
 
-@dataclass(frozen=True, slots=True)
 class AutoPreferredElection(ControllerEvent):
     """It is time to look how many leaders are not the preferred ones."""
 
 
-@dataclass(frozen=True, slots=True)
 class UncleanElectionEnable(ControllerEvent):
     """The default, or a topic, allows unclean leaders from now on."""
 
     topic: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class ControlResponse(ControllerEvent):
     """A broker has responded to LeaderAndIsr, StopReplica or UpdateMetadata."""
 
@@ -116,7 +98,6 @@ class ControlResponse(ControllerEvent):
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
 class RequestReceived(ControllerEvent):
     """A request of a broker or a client that the controller decides."""
 

@@ -9,15 +9,13 @@ Source:  KIP-497, KIP-704; org.apache.kafka.metadata.LeaderAndIsr, LeaderIsrAndC
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from minicluster.metadata.image.partition import RECOVERED
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.zookeeper.znodes.partition_state import PartitionState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderAndIsr:
+class LeaderAndIsr(Value, kw_only=True):
     """Leader and ISR with their epochs."""
 
     leader: int
@@ -48,8 +46,7 @@ class LeaderAndIsr:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Leadership:
+class Leadership(Value):
     """Leader and ISR, and the epoch of the controller that wrote them."""
 
     leader_and_isr: LeaderAndIsr

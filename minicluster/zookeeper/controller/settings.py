@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 LAST_PATCH = 99
 """A release that is named without its patch is the last one of that name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseRules:
+class ReleaseRules(Value, kw_only=True):
     """The differences between releases of the controller on ZooKeeper.
 
     The level of inter.broker.protocol.version is not part of it: a release takes any older one.
@@ -69,8 +68,7 @@ class ReleaseRules:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZooKeeperControllerSettings:
+class ZooKeeperControllerSettings(Value, kw_only=True):
     """The configs of a broker that its controller reads."""
 
     broker_id: int

@@ -7,10 +7,10 @@ Source:  KIP-516; kafka.controller.KafkaController.processTopicChange,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
+from minicluster.values import replace
 from minicluster.zookeeper.controller.context import PartitionStatus, ReplicaStatus
 from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.partition_states import change_partitions

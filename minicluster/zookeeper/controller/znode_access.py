@@ -10,12 +10,11 @@ Source:  KAFKA-6082; kafka.zk.KafkaZkClient.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.errors import (
     ControllerMoved,
@@ -195,8 +194,7 @@ def read_known_states(
     return {p: value for p, value in states.items() if isinstance(value, Leadership)}
 
 
-@dataclass(frozen=True, slots=True)
-class StateUpdates:
+class StateUpdates(Value):
     """The outcome of some writes of states; those of ``retry`` had another version."""
 
     written: Mapping[TopicPartition, LeaderAndIsr]

@@ -7,8 +7,9 @@ Shapes:  a line is what ``zookeeper/log.jsonl`` has: zxid, ms, session, broker, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
@@ -27,8 +28,7 @@ Named = tuple[str, Row]  # with the name of its table
 Line = Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """The state that the log has shown up to now."""
 
     controller: Any = None  # the session of the newest controller

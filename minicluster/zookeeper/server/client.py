@@ -19,11 +19,11 @@ Source:  org.apache.zookeeper.ClientCnxn; kafka.zookeeper.ZooKeeperClient,
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import field
 from typing import Any
 
+from msgspec import Struct, field
+
 from minicluster.effects import CancelTimer, Effect, Send, SetTimer
-from minicluster.values import dataclass
 from minicluster.zookeeper.server.messages import (
     VERSION,
     ZooKeeperCloseRequest,
@@ -56,8 +56,7 @@ class Results(Effect):
     results: tuple[Result, ...]
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     number: int
     key: Any
     requests: tuple[Request, ...]

@@ -18,10 +18,10 @@ Source:  org.apache.zookeeper.server.FinalRequestProcessor, PrepRequestProcessor
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
+from minicluster.values import replace
 from minicluster.zookeeper.server.effects import LogTransaction, NotifyWatch
 from minicluster.zookeeper.server.operations import (
     Check,

@@ -5,65 +5,57 @@ Source:  org.apache.zookeeper.proto (ConnectRequest, RequestHeader, WatcherEvent
 
 from __future__ import annotations
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.zookeeper.server.operations import Request, Result
 from minicluster.zookeeper.server.watches import WatchEvent
 
 VERSION = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperConnectRequest:
+class ZooKeeperConnectRequest(Value):
     """Open a session (0), or connect again to one."""
 
     session: int
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperConnectResponse:
+class ZooKeeperConnectResponse(Value):
     """The session; 0 if the requested one has expired."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperOperationRequest:
+class ZooKeeperOperationRequest(Value):
     """Read or write."""
 
     session: int
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperOperationResponse:
+class ZooKeeperOperationResponse(Value):
     """The result of an operation."""
 
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperPingRequest:
+class ZooKeeperPingRequest(Value):
     """Prolong a session."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperCloseRequest:
+class ZooKeeperCloseRequest(Value):
     """End a session."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperWatchRequest:
+class ZooKeeperWatchRequest(Value):
     """A watch has fired; the response acknowledges it."""
 
     session: int
     event: WatchEvent
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperWatchResponse:
+class ZooKeeperWatchResponse(Value):
     """The client has the event."""

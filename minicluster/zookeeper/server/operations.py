@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 ANY_VERSION = -1
 """An expected version that every znode has."""
@@ -27,14 +27,12 @@ class Code(IntEnum):
     SESSIONEXPIRED = -112
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Value):
     """The base of all operations; each is about one path."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
 class Create(Operation):
     """Create a znode; a sequential one gets its parent's next ten digits behind its path."""
 
@@ -43,7 +41,6 @@ class Create(Operation):
     sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class SetData(Operation):
     """Replace the data of a znode that has the expected version."""
 
@@ -51,43 +48,37 @@ class SetData(Operation):
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
 class Delete(Operation):
     """Delete a znode without children that has the expected version."""
 
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
 class Check(Operation):
     """Require the expected version of a znode."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
 class GetData(Operation):
     """Read a znode; a watch fires once at its next change of data, or its deletion."""
 
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class Exists(Operation):
     """Read the stat of a znode; a watch fires at its creation as well."""
 
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class GetChildren(Operation):
     """Read the names of a znode's children; a watch fires once when they change."""
 
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Multi:
+class Multi(Value):
     """Several writes and checks that happen together or not at all."""
 
     operations: tuple[Operation, ...]
@@ -96,8 +87,7 @@ class Multi:
 Request = Operation | Multi
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(Value):
     """The metadata of a znode.
 
     Units:  czxid and mzxid are the transactions that created it and that set it last; the owner of
@@ -112,8 +102,7 @@ class Stat:
     children: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Value):
     """The result of one operation; a multi has one of each part.
 
     Shapes:  path is the created one, with its sequence number.

@@ -5,13 +5,12 @@ Source:  org.apache.zookeeper.server.SessionTrackerImpl, ExpiryQueue (deadlines 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 FIRST_SESSION = 0x10000000000
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """One session and its deadline."""
 
     timeout_ms: int

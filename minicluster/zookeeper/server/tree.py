@@ -8,9 +8,10 @@ Source:  org.apache.zookeeper.server.DataTree, PrepRequestProcessor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
 
-from minicluster.values import dataclass
+from msgspec import Struct, field
+
+from minicluster.values import Value, replace
 from minicluster.zookeeper.server.operations import (
     ANY_VERSION,
     Check,
@@ -27,8 +28,7 @@ from minicluster.zookeeper.server.operations import (
 )
 
 
-@dataclass(slots=True)
-class Znode:
+class Znode(Struct):
     """One znode: its data, its stat, and the names of its children in the order of creation.
 
     Shapes:  created counts all children that it ever had; sequential names are from it.
@@ -40,8 +40,7 @@ class Znode:
     created: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Value):
     """One change of the tree, as the watches and the transaction log see it."""
 
     kind: str  # create, set or delete

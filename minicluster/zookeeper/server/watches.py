@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.zookeeper.server.tree import Change, parent_of
 
 
@@ -20,8 +20,7 @@ class WatchKind(Enum):
     NODE_CHILDREN_CHANGED = "NodeChildrenChanged"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(Value):
     """The event of a watch, at the path that was watched."""
 
     kind: WatchKind

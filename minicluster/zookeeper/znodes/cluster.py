@@ -7,16 +7,16 @@ Source:  KIP-584; kafka.zk.BrokerIdZNode, ControllerZNode, ControllerEpochZNode,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
+from msgspec import field
+
 from minicluster.protocol.errors import ProtocolError
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.zookeeper.znodes.json_text import decode_object, encode_in_order, hashed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(Value, kw_only=True):
     """A listener of a broker."""
 
     listener: str
@@ -25,8 +25,7 @@ class Endpoint:
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistration:
+class BrokerRegistration(Value, kw_only=True):
     """The ephemeral znode of a broker: version 5 has features (IBP 2.7), version 4 has none."""
 
     endpoints: tuple[Endpoint, ...]

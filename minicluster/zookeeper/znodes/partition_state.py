@@ -14,7 +14,7 @@ import json
 from typing import Any
 
 from minicluster.protocol.errors import ProtocolError
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _NAME = "partition state"
 
@@ -23,8 +23,7 @@ LEADER_DURING_DELETE = -2
 EPOCH_DURING_DELETE = -2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(Value, kw_only=True):
     """The state of a partition in ZooKeeper."""
 
     leader: int

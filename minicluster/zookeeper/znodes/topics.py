@@ -7,14 +7,15 @@ Source:  KIP-455, KIP-516; kafka.zk.TopicZNode, ConfigEntityZNode;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any
 from uuid import UUID
+
+from msgspec import field
 
 from minicluster.java_order import concurrent_map_order, string_hash
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import format_uuid, parse_uuid
-from minicluster.values import dataclass
+from minicluster.values import Value
 from minicluster.zookeeper.znodes.json_text import decode_object, encode_in_order, hashed
 
 
@@ -23,8 +24,7 @@ def without(replicas: Sequence[int], removed: Sequence[int]) -> tuple[int, ...]:
     return tuple(replica for replica in replicas if replica not in removed)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaAssignment:
+class ReplicaAssignment(Value):
     """The replicas of a partition: while it is reassigned, the targets before the others."""
 
     replicas: tuple[int, ...] = ()
@@ -59,8 +59,7 @@ class ReplicaAssignment:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TopicAssignment:
+class TopicAssignment(Value):
     """The znode of a topic: version 3; the id is there from IBP 2.8 on (KIP-516)."""
 
     partitions: Mapping[int, ReplicaAssignment] = field(default_factory=dict)

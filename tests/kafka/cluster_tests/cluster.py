@@ -11,7 +11,6 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster import MiniCluster
@@ -34,6 +33,7 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.replica_log import ReplicaLog
 from minicluster.replica.segments import segments_of
 from minicluster.security.protocols import CONTROLLER_LISTENER
+from minicluster.values import replace
 
 SHUT_DOWN_WITHIN = "60s"  # a broker that started again before would not have shut down cleanly
 

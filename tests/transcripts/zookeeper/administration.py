@@ -8,7 +8,7 @@ are configs of topics that are not in both releases with the same default.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -21,6 +21,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
+from minicluster.values import replace
 from minicluster.zookeeper.broker.admin_requests import process_admin
 from minicluster.zookeeper.broker.admin_state import AdminState
 from minicluster.zookeeper.broker.alter_configs import preprocessed

@@ -7,10 +7,10 @@ other sessions are applied, and fire watches.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import islice, permutations
 from typing import Any
 from uuid import UUID
@@ -21,6 +21,7 @@ from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.messages import ElectLeadersResponse
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import replace
 from minicluster.zookeeper.controller.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
 from minicluster.zookeeper.server.operations import GetChildren, Multi, Request
@@ -330,7 +331,7 @@ class Player:
                     self.logged.has_next(controller, before)
                     or (not late and self._writes_follow(controller))
                 ):
-                    controller.waiting.append(replace(event, seen=None))
+                    controller.waiting.append(dataclasses.replace(event, seen=None))
                     return True
                 controller.restore(snapshot)
         return False

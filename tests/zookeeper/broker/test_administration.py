@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.values import replace
 from minicluster.zookeeper.broker.admin_requests import process_admin
 from minicluster.zookeeper.broker.admin_state import AdminState
 from minicluster.zookeeper.broker.alter_configs import preprocessed

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
+from minicluster.values import replace
 from minicluster.zookeeper.server.operations import Check, Multi, SetData
 from minicluster.zookeeper.znodes import paths
 from tests.zookeeper.controller.kit import Kit, alter

@@ -7,7 +7,6 @@ controller's cross, and a notification can be lost. From it on there is one writ
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -18,6 +17,7 @@ from minicluster.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
 )
+from minicluster.values import replace
 from minicluster.zookeeper.broker.isr_writer import LINGER_MS, IsrWriter
 from minicluster.zookeeper.controller.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.server.operations import Delete

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from minicluster.effects import Effect, Respond
+from minicluster.values import replace
 from minicluster.zookeeper.server.effects import NotifyWatch
 from minicluster.zookeeper.server.machine import ZooKeeperMachine
 from minicluster.zookeeper.server.operations import (

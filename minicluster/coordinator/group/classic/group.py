@@ -44,8 +44,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import hash_map_order, string_hash
@@ -104,8 +105,7 @@ class IllegalStateTransition(RuntimeError):
     """A change of state that no rule of the coordinator may attempt."""
 
 
-@dataclass(slots=True, eq=False)
-class Member:
+class Member(Struct, eq=False):
     """One member; while it waits for a response, the way to give it.
 
     Units:   time-outs in milliseconds.

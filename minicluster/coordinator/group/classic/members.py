@@ -53,7 +53,6 @@ Source:  GroupMetadataManager.classicGroupJoin, prepareRebalance, completeClassi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -81,6 +80,7 @@ from minicluster.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from minicluster.values import replace
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000  # group.new.member.join.timeout.ms, an internal config
 _KNOWN_MEMBER_ID_FROM = 4

@@ -7,7 +7,6 @@ its own pace, and never gets a partition before the member that had it has given
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -43,7 +42,7 @@ from minicluster.java_order import (
 )
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
-from minicluster.values import dataclass
+from minicluster.values import Value, replace
 
 # A new target assignment of a group, by the assignor that most members prefer.
 #
@@ -165,8 +164,7 @@ Owned = Sequence[Any] | None
 Epochs = dict[UUID, dict[int, int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciliation:
+class Reconciliation(Value, kw_only=True):
     """One member before the step.
 
     Shapes:  ``subscribed`` are the topics that it subscribes to and that exist; it

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
+from msgspec import Struct
+
 from minicluster.errors import MiniclusterError
 from minicluster.java_order import hash_set_order, java_set_order
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 # The input and the output of an assignor.
 #
@@ -25,8 +27,7 @@ class AssignorError(MiniclusterError):
     """A member subscribes to a topic that does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
+class MemberSpec(Value):
     """One member: the topics that it subscribes to, and its last target assignment.
 
     Shapes:  both are in the order in which Java walks over them.
@@ -37,8 +38,7 @@ class MemberSpec:
     assignment: Mapping[UUID, frozenset[int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSpec:
+class GroupSpec(Value, kw_only=True):
     """A group before an assignment.
 
     Shapes:  ``owners`` has the member of each partition that is assigned; ``topic_hash`` orders
@@ -79,8 +79,7 @@ def add_partition(assignment: Assignment, member_id: str, topic_id: UUID, index:
 # Source:  RangeAssignor.
 
 
-@dataclass(slots=True)
-class _Topic:
+class _Topic(Struct):
     partitions: int
     members: int = 0
     next_start: int = 0

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from enum import IntEnum
 from typing import Any
 from uuid import UUID
+
+from msgspec import field
 
 from minicluster.coordinator.group.consumer.subscription import (
     Counts,
@@ -44,7 +45,7 @@ from minicluster.protocol.coordinator_records.groups import (
     ConsumerGroupMemberMetadataValue,
 )
 from minicluster.protocol.errors import ProtocolError
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 # A member of a consumer group, as a value.
 #
@@ -84,8 +85,7 @@ class MemberState(IntEnum):
         return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMember:
+class ConsumerGroupMember(Value, kw_only=True):
     """One member.
 
     Shapes:  ``classic`` holds what a member of the classic protocol joined with, else None.

@@ -7,7 +7,6 @@ Source:    KIP-848; GroupCoordinatorService.consumerGroupHeartbeat,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.consumer.group import (
@@ -42,6 +41,7 @@ from minicluster.protocol.messages import (
     ConsumerGroupHeartbeatResponse,
 )
 from minicluster.protocol.uuids import format_uuid
+from minicluster.values import replace
 
 _OWN_MEMBER_ID_FROM = 1
 _JOINING = 0

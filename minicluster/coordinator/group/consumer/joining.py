@@ -7,7 +7,6 @@ Source:  GroupMetadataManager.getOrMaybeCreateConsumerGroup,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.classic.records import tombstone
@@ -30,6 +29,7 @@ from minicluster.coordinator.group.conversion.upgrade import (
 from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.protocol import ErrorCode
+from minicluster.values import replace
 
 
 def group_of_heartbeat(

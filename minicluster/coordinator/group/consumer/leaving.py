@@ -31,11 +31,10 @@ from minicluster.coordinator.group.conversion.downgrade import (
 )
 from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import NOTHING, Result
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class TimerKeys:
+class TimerKeys(Value):
     """The timers of one member."""
 
     session: str

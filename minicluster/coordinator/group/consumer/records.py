@@ -11,7 +11,6 @@ Source:  GroupCoordinatorRecordHelpers, ConsumerGroup.createGroupTombstoneRecord
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import ClassicGroup
@@ -32,6 +31,7 @@ from minicluster.protocol.coordinator_records import groups as r
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord as Record
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.schema import Message
+from minicluster.values import replace
 
 
 def member_subscription(group_id: str, member: ConsumerGroupMember) -> Record:

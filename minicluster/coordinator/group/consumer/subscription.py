@@ -19,11 +19,10 @@ from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.topics import TopicImage
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionCount:
+class SubscriptionCount(Value):
     """The subscriptions to one topic."""
 
     by_name: int = 0
@@ -83,8 +82,7 @@ def is_homogeneous(
 # --- regular expressions --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRegularExpression:
+class ResolvedRegularExpression(Value):
     """The topics that an expression matches.
 
     Units:   version is the offset of the metadata, time_ms the time of the match.

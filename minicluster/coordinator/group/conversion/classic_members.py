@@ -12,7 +12,6 @@ Source:  GroupMetadataManager.classicGroupJoinToConsumerGroup, classicGroupSyncT
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import (
@@ -67,6 +66,7 @@ from minicluster.protocol.messages import (
     SyncGroupResponse,
 )
 from minicluster.protocol.uuids import format_uuid
+from minicluster.values import replace
 
 _KNOWN_MEMBER_ID_FROM = 4
 

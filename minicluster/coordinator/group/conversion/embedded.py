@@ -19,13 +19,12 @@ from minicluster.protocol.messages import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _LATEST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedTopic:
+class OwnedTopic(Value):
     """The partitions that a member reports of a topic."""
 
     topic_id: UUID

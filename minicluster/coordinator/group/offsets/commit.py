@@ -42,11 +42,10 @@ from minicluster.protocol.messages import (
     TxnOffsetCommitResponse,
 )
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class TopicToCommit:
+class TopicToCommit(Value):
     """The partitions of a request that exist."""
 
     name: str
@@ -54,8 +53,7 @@ class TopicToCommit:
     partitions: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicOutcome:
+class TopicOutcome(Value):
     """The errors of a topic's partitions."""
 
     name: str

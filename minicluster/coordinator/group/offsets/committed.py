@@ -35,7 +35,7 @@ from minicluster.java_order import long_hash, string_hash
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.coordinator_records.groups import OffsetCommitKey, OffsetCommitValue
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 OffsetKey = tuple[str, str, int]
 """Group, topic and partition."""
@@ -47,8 +47,7 @@ _WITH_EXPIRY = 1
 _WITH_TOPIC_ID = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetAndMetadata:
+class OffsetAndMetadata(Value, kw_only=True):
     """One committed offset.
 
     Units:   *_ms milliseconds since the epoch; expires_ms is None where the broker's retention

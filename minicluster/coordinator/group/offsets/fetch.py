@@ -27,7 +27,7 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.values import dataclass
+from minicluster.values import Value
 
 _GROUP_ERROR_FROM = 2
 _SEVERAL_GROUPS_FROM = 8
@@ -82,8 +82,7 @@ def _groups_of(request: OffsetFetchRequest, version: int) -> Sequence[Any]:
     return (RequestGroup(group_id=request.group_id, topics=topics),)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Value):
     """A topic whose offsets are fetched.
 
     Shapes:  requested_id: the id in the request, all zeros where it has none.
