@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from minicluster.values import Value
 
 if TYPE_CHECKING:
@@ -69,65 +71,33 @@ class Sender(Value, kw_only=True):
 NODE = Sender()
 
 
-class Exchange:
+class Exchange(Struct, eq=False):
     """One request and its response: who asks whom, and the caller that waits.
 
     What is recorded of it is a row of its own (``recording/rpc_rows.py``).
+
+    Shapes:  request: as its node gets it. is_answered: by an answer, in place of its node. change:
+             of the response that will come, by an answer. timer: of its timeout.
     """
 
-    __slots__ = (
-        "api",
-        "caller",
-        "change",
-        "context",
-        "correlation_id",
-        "dst",
-        "id",
-        "is_answered",
-        "is_handled",
-        "is_responded",
-        "open",
-        "over_tcp",
-        "request",
-        "sender",
-        "sent_ms",
-        "src",
-        "timer",
-        "version",
-    )
-
-    def __init__(
-        self,
-        id: int,
-        api: str,
-        version: int,
-        src: int,
-        dst: int,
-        request: Any,
-        caller: Any = None,
-        context: Any = None,
-        correlation_id: int = 0,
-        sender: Sender | None = None,
-        sent_ms: int = 0,
-    ) -> None:
-        self.id = id
-        self.api = api
-        self.version = version
-        self.src = src
-        self.dst = dst
-        self.request = request  # as its node gets it
-        self.caller = caller
-        self.context = context
-        self.correlation_id = correlation_id
-        self.sender = sender or NODE
-        self.sent_ms = sent_ms
-        self.over_tcp = is_client(src)  # as TCP has it: a cut delays, a loss ends the connection
-        self.open = True  # the caller waits
-        self.is_handled = False  # by its node, which has taken it out of its inbox
-        self.is_responded = False  # by its node
-        self.is_answered = False  # by an answer, in place of its node
-        self.change: Any = None  # of the response that will come, by an answer
-        self.timer: Timer | None = None  # of its timeout
+    id: int
+    api: str
+    version: int
+    src: int
+    dst: int
+    request: Any
+    caller: Any = None
+    context: Any = None
+    correlation_id: int = 0
+    sender: Sender = NODE
+    sent_ms: int = 0
+    over_tcp: bool = False  # as TCP has it: a cut delays, a loss ends the connection
+    open: bool = True  # the caller waits
+    is_handled: bool = False  # by its node, which has taken it out of its inbox
+    is_responded: bool = False  # by its node
+    is_answered: bool = False
+    change: Any = None
+    timer: Timer | None = None
 
     def __str__(self) -> str:
         return f"{self.api}#{self.id} {self.src}>{self.dst}"

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Literal
 
-from msgspec import field
+from msgspec import Struct, field
 
 from minicluster.actors.exchange import Exchange, Substitute
 from minicluster.actors.runtime import chance
@@ -24,19 +24,16 @@ PEER_LINKS_MAX = 10_000  # without a disturbance
 RECORDED_MAX = 1_000  # requests of one condition
 
 
-class Packet:
+class Packet(Struct, eq=False):
     """A request or a response in flight."""
 
-    __slots__ = ("body", "complete", "epoch", "exchange", "is_response", "link", "substitute")
-
-    def __init__(self, exchange: Exchange, body: Any, is_response: bool) -> None:
-        self.exchange = exchange
-        self.body = body
-        self.is_response = is_response
-        self.complete: Callable[[Any], Any] | None = None  # the response to what is left of it
-        self.substitute: Substitute | None = None  # which a response is, in place of its node's
-        self.epoch = 0
-        self.link: Link | None = None
+    exchange: Exchange
+    body: Any
+    is_response: bool
+    complete: Callable[[Any], Any] | None = None  # the response to what is left of it
+    substitute: Substitute | None = None  # which a response is, in place of its node's
+    epoch: int = 0
+    link: Link | None = None
 
     def copy(self) -> Packet:
         """The same packet, to be delivered once more."""

@@ -29,7 +29,7 @@ from msgspec import Struct, field
 from minicluster.actors.answers.answer import Answer, Passed
 from minicluster.actors.answers.answers import Answers
 from minicluster.actors.answers.places import Place
-from minicluster.actors.exchange import NODE, End, Exchange, Sender, Substitute
+from minicluster.actors.exchange import NODE, End, Exchange, Sender, Substitute, is_client
 from minicluster.actors.links import (
     DRAWS_PER_PACKET,
     DUPLICATE_LATENCY,
@@ -48,18 +48,13 @@ from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.protocol import decode, encode
 
 
-class Completion:
+class Completion(Struct, eq=False):
     """The end of an exchange for its caller: the response, or the failure."""
 
-    __slots__ = ("exchange", "failure", "is_misled", "response")
-
-    def __init__(
-        self, exchange: Exchange, response: Any, failure: str | None, *, is_misled: bool = False
-    ) -> None:
-        self.exchange = exchange
-        self.response = response
-        self.failure = failure  # timeout, disconnected, reset, no_response
-        self.is_misled = is_misled  # by a response that no node gave
+    exchange: Exchange
+    response: Any
+    failure: str | None  # timeout, disconnected, reset, no_response
+    is_misled: bool = False  # by a response that no node gave
 
 
 class RunningNode(Struct, kw_only=True):
@@ -193,6 +188,7 @@ class Network:
             correlation_id,
             sender,
             self.rt.now_ms,
+            is_client(src),
         )
         row = self.recorder.request(exchange, None if home is None else home.incarnation)
         target = self.running.get(dst)
@@ -432,7 +428,7 @@ class Network:
             at_ms = latest_ms
         link.arrivals[api] = at_ms
         self._deliver_at(at_ms, packet)
-        if at_ms > self.rt.now_ms:
+        if packet.exchange.sender.connection is not None and at_ms > self.rt.now_ms:
             self._has_left(packet)
 
     def _has_left(self, packet: Packet) -> None:
@@ -515,7 +511,7 @@ class Network:
             exchange.timer = None
         if caller is not None:
             is_misled = substitute is not None and substitute.misleads
-            caller.deliver(Completion(exchange, response, failure, is_misled=is_misled))
+            caller.deliver(Completion(exchange, response, failure, is_misled))
 
     def _timed_out(self, exchange: Exchange) -> None:
         if exchange.open:  # most are closed

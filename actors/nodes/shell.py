@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
+from msgspec import Struct
+
 from minicluster import effects as fx
 from minicluster.actors.exchange import Exchange
 from minicluster.actors.links import Packet
@@ -72,15 +74,12 @@ class Requester(Protocol):
     def on_failure(self, correlation_id: int, now_ms: int) -> list[fx.Effect]: ...
 
 
-class Wakeup:
+class Wakeup(Struct, eq=False):
     """A timer that a machine has set, and the message of its firing."""
 
-    __slots__ = ("actor", "at_ms", "name")
-
-    def __init__(self, actor: Shell, name: str, at_ms: int) -> None:
-        self.actor: Shell | None = actor  # None: cancelled
-        self.name = name
-        self.at_ms = at_ms
+    actor: Shell | None  # None: cancelled
+    name: str
+    at_ms: int
 
     def fire(self) -> None:
         """Come to the actor, unless the timer was cancelled before."""

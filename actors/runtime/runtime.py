@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import pykka
+from msgspec import Struct
 from pykka import messages
 
 from minicluster.actors.runtime import garbage
@@ -60,14 +61,11 @@ class Crash(Value, kw_only=True):
         return f"{self.actor} crashed at {self.at_ms} ms\n{''.join(lines)}"
 
 
-class Timer:
+class Timer(Struct, eq=False):
     """A call that is due at a time, unless it is cancelled before."""
 
-    __slots__ = ("argument", "call")
-
-    def __init__(self, call: Callable[[Any], None], argument: Any) -> None:
-        self.call: Callable[[Any], None] | None = call
-        self.argument = argument
+    call: Callable[[Any], None] | None
+    argument: Any
 
     def cancel(self) -> None:
         """Drop the call; no effect after it was made."""

@@ -133,9 +133,8 @@ class Turns:
     def __init__(self) -> None:
         self.steps = 0
         self.now_ms = 0
-        self._calls_at: dict[int, list[tuple[Callable[[Any], None], Any]]] = {}
+        self._calls_at: dict[int, deque[tuple[Callable[[Any], None], Any]]] = {}
         self._instants: list[int] = []  # a heap: the times in _calls_at
-        self._calls_made = 0  # calls of the first instant
         self._collect_at = 0  # of ``steps``
         self._ready: list[SimulatedInbox] = []
         self._running: SimulatedInbox | None = None
@@ -174,7 +173,7 @@ class Turns:
             when_ms = self.now_ms
         calls = self._calls_at.get(when_ms)
         if calls is None:
-            calls = self._calls_at[when_ms] = []
+            calls = self._calls_at[when_ms] = deque()
             heappush(self._instants, when_ms)
         calls.append((call, argument))  # of one time: in the order in which they were posted
 
@@ -198,20 +197,17 @@ class Turns:
             self._fire_timers()
 
     def _fire_timers(self) -> None:
-        """Make the calls that are due now, those included that they post for this time."""
+        """Make the calls that are due now, those included that they post for this time.
+
+        A call may run the cluster, which then makes the calls after it, or close it.
+        """
         instants, calls_at, now_ms = self._instants, self._calls_at, self.now_ms
         while instants and instants[0] <= now_ms:
-            at_ms = instants[0]
-            calls = calls_at[at_ms]
-            while self._calls_made < len(calls):
-                call, argument = calls[self._calls_made]
-                self._calls_made += 1
+            calls = calls_at[instants[0]]
+            if calls:
+                call, argument = calls.popleft()
                 call(argument)
-            calls.clear()  # a call may have run the cluster, which then made the calls after it
-            if not instants:  # a call has closed the cluster
-                self._calls_made = 0
-            elif instants[0] == at_ms:
-                self._calls_made = 0
+            else:
                 del calls_at[heappop(instants)]
 
     def _turns(self) -> None:

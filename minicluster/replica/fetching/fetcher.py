@@ -223,7 +223,7 @@ class Fetcher:
         Shapes:  -> the next lookup, None where all that is pending can be fetched, or waits.
         Source:  AbstractFetcherThread.maybeTruncate, truncateToHighWatermark.
         """
-        to_look_up: dict[Phase, list[FetchKey]] = {phase: [] for phase in _LOOKUPS}
+        to_look_up: dict[Phase, list[FetchKey]] = {}
         for key in self._pending:
             state = self.states.get(key)
             if state is not None and state.phase is not Phase.FETCHING:
@@ -232,11 +232,11 @@ class Fetcher:
                 elif state.phase is Phase.TRUNCATING and state.partition.latest_epoch is None:
                     truncate_to_high_watermark(state)
                 else:
-                    to_look_up[state.phase].append(key)
-        for phase, keys in to_look_up.items():
-            if keys:
-                return phase, keys
-        return None
+                    to_look_up.setdefault(state.phase, []).append(key)
+        if not to_look_up:
+            return None
+        phase = min(to_look_up, key=_LOOKUPS.index)
+        return phase, to_look_up[phase]
 
     def _fetch_request(self, slow: dict[FetchKey, None], now_ms: int) -> FetchRequest | None:
         """The next fetch; None where no partition is fetched now.

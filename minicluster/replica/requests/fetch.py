@@ -50,6 +50,7 @@ from minicluster.security.acls import Operation, ResourceType
 from minicluster.security.screening import EVERYTHING, Access
 from minicluster.values import replace
 
+_FUTURE_REPLICA = -3
 _ANY_REPLICA_FROM = 11
 _REPLICA_STATE_FROM = 15
 CONSUMER = -1
@@ -148,16 +149,23 @@ def _fail(state: ReplicaManagerState, token: Any, request: Any, version: int) ->
 
 def _params(state: ReplicaManagerState, request: Any, version: int) -> FetchParams:
     in_state = version >= _REPLICA_STATE_FROM
+    replica_id = request.replica_state.replica_id if in_state else request.replica_id
     max_bytes = min(request.max_bytes, state.config.fetch_max_bytes)
+    rack = request.rack_id if version >= _ANY_REPLICA_FROM else None
+    is_from_follower = replica_id >= 0
     return FetchParams(
         version=version,
-        replica_id=request.replica_state.replica_id if in_state else request.replica_id,
+        replica_id=replica_id,
         broker_epoch=request.replica_state.replica_epoch if in_state else NO_BROKER_EPOCH,
         max_wait_ms=request.max_wait_ms,
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
         reads_committed=request.isolation_level == READ_COMMITTED,
-        rack=request.rack_id if version >= _ANY_REPLICA_FROM else None,
+        rack=rack,
+        is_from_follower=is_from_follower,
+        # A consumer that says where it is may read from a follower (KIP-392). One of an older
+        # version may not, and the debugging consumer (-2) is a consumer.
+        leader_only=is_from_follower or (rack is None and replica_id != _FUTURE_REPLICA),
     )
 
 

@@ -26,8 +26,8 @@ from minicluster.replica.fetching.fetch_session import CachedPartition, Partitio
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import LogReadInfo, consumer_fetch_records, fetch_records
 from minicluster.replica.replica_manager_state import ReplicaManagerState
+from minicluster.values import Value
 
-_FUTURE_REPLICA = -3
 _CURRENT_LEADER_FROM = 16
 _STORAGE_ERROR_FROM = 6
 
@@ -70,43 +70,23 @@ class FetchedPartition(Struct):
         return partition
 
 
-class FetchParams:
+class FetchParams(Value, kw_only=True):
     """The sender of a fetch, and its least and most bytes.
 
     Shapes:  rack is None before version 11, whose fetches only leaders serve. is_from_follower: a
              broker fetches, and not a consumer. leader_only: only a leader may serve this fetch.
     """
 
-    __slots__ = (
-        *("broker_epoch", "is_from_follower", "leader_only", "max_bytes", "max_wait_ms"),
-        *("min_bytes", "rack", "reads_committed", "replica_id", "version"),
-    )
-
-    def __init__(
-        self,
-        *,
-        version: int,
-        replica_id: int,
-        broker_epoch: int,
-        max_wait_ms: int,
-        min_bytes: int,
-        max_bytes: int,
-        reads_committed: bool,
-        rack: str | None,
-    ) -> None:
-        self.version = version
-        self.replica_id = replica_id
-        self.broker_epoch = broker_epoch
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.reads_committed = reads_committed
-        self.rack = rack
-        self.is_from_follower = replica_id >= 0
-        # A consumer that says where it is may read from a follower (KIP-392). One of an older
-        # version may not, and the debugging consumer (-2) is a consumer.
-        is_consumer = replica_id < 0 and replica_id != _FUTURE_REPLICA
-        self.leader_only = self.is_from_follower or (is_consumer and rack is None)
+    version: int
+    replica_id: int
+    broker_epoch: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    reads_committed: bool
+    rack: str | None
+    is_from_follower: bool
+    leader_only: bool
 
 
 class LogReadResults(Struct):
