@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from minicluster.errors import UserError
 from minicluster.faults import NO_FAULT, Faults
 
@@ -21,12 +19,12 @@ class LiveFaults(Faults):
     _ever_on: dict[str, None]
 
     def __init__(self, initial: Faults) -> None:
-        for field in fields(Faults):
-            object.__setattr__(self, field.name, getattr(initial, field.name))
-        object.__setattr__(self, "is_any_on", bool(initial.on))
-        object.__setattr__(self, "_ever_on", dict.fromkeys(initial.on))
-        if initial.on:
-            _plant_all()
+        super().__init__()
+        object.__setattr__(self, "is_any_on", False)
+        object.__setattr__(self, "_ever_on", {})
+        if initial.is_any_on:
+            for zoo_id in initial.on:
+                self.plant(zoo_id)
 
     def plant(self, zoo_id: str, on: bool = True) -> None:
         """Switch one fault.

@@ -343,7 +343,7 @@ class ReplicaManagerMachine:
         """Run the periodic task on each partition whose ISR may have to change."""
         state = self.state
         due, state.isr_unchecked = state.isr_unchecked, {}
-        always = bool(state.faults.on)  # a fault may find something to do at any time
+        always = state.faults.is_any_on  # a fault may find something to do at any time
         for partition in state.partitions.values():
             if always or partition in due or partition in state.isr_unchecked:
                 run_isr_task(partition, now_ms)
