@@ -21,16 +21,9 @@ def update_listeners(node: QuorumNode) -> None:
     node.listeners_behind = False
     for name, context in node.listeners.items():
         context.is_new = False
-        end_offset = readable_end(node)
-        if end_offset is not None:
-            _update(node, name, context, end_offset)
+        if node.role.high_watermark is not None:
+            update(node, name, context, node.role.high_watermark)
         _maybe_notify(node, name, context)
-
-
-@step
-def readable_end(node: QuorumNode) -> int | None:
-    """The end of what listeners may read: what is committed, None while that is unknown."""
-    return node.role.high_watermark
 
 
 def on_leader_change(node: QuorumNode) -> None:
@@ -60,7 +53,8 @@ def _maybe_notify(node: QuorumNode, name: str, context: ListenerContext) -> None
     node.emit(LeaderChange(name, node.leader_id, role.epoch))
 
 
-def _update(node: QuorumNode, name: str, context: ListenerContext, end_offset: int) -> None:
+@step
+def update(node: QuorumNode, name: str, context: ListenerContext, end_offset: int) -> None:
     """Load the newest snapshot where the log lacks the listener's next offset, then commit.
 
     Source:  KafkaRaftClient.updateListenersProgress; ListenerContext.fireHandleSnapshot,

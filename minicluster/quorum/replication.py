@@ -172,8 +172,8 @@ def _read(
     # A log ends between batches. Otherwise, by an offset inside one, the replica would be counted
     # for records that it fetches only now (from 7 it gets the batch of 5 to 9, and counts as 5).
     replica_end = min(offset, batches[0].base_offset) if batches else offset
-    if replica.id >= 0 and update_replica_state(node, leader, replica, replica_end, now_ms):
-        _on_high_watermark(node, leader, now_ms)
+    if replica.id >= 0 and leader.on_fetch(replica, replica_end, now_ms):
+        on_high_watermark(node, leader, now_ms)
     return _with_batches(node, leader, version, batches)
 
 
@@ -250,28 +250,16 @@ def append(
     return role.accumulator.append(epoch, records, now_ms)
 
 
+@step
 def on_append(node: QuorumNode, leader: LeaderState, now_ms: int) -> None:
     """The leader's log has grown and is flushed: a leader alone commits by that."""
-    if update_local_state(node, leader):
-        _on_high_watermark(node, leader, now_ms)
+    if leader.on_local_end(node.log.end_offset, node.history.voters):
+        on_high_watermark(node, leader, now_ms)
     complete_parked_fetches(node, now_ms)
 
 
-@step
-def update_local_state(node: QuorumNode, leader: LeaderState) -> bool:
-    """Record the leader's own end; -> the high watermark has advanced."""
-    return leader.on_local_end(node.log.end_offset, node.history.voters)
-
-
-@step
-def update_replica_state(
-    node: QuorumNode, leader: LeaderState, replica: ReplicaKey, offset: int, now_ms: int
-) -> bool:
-    """Record a replica's end; -> the high watermark has advanced."""
-    return leader.on_fetch(replica, offset, now_ms)
-
-
-def _on_high_watermark(node: QuorumNode, leader: LeaderState, now_ms: int) -> None:
+def on_high_watermark(node: QuorumNode, leader: LeaderState, now_ms: int) -> None:
+    """What a majority has now is committed: listeners and waiting fetches get it."""
     assert leader.high_watermark is not None
     # The role's own is forgotten when the node becomes leader; the log's never goes back, and says
     # what may be put into a snapshot and what may not be truncated.

@@ -138,9 +138,10 @@ class SaslAuthenticator(Planted):
         """True while requests of a principal may come."""
         return self.state is SaslState.COMPLETE
 
+    @step
     def has_expired(self, now_ms: int) -> bool:
         """Whether the session is over: its next request ends the connection."""
-        return is_over(self, now_ms)
+        return self.session_expires_at_ms is not None and now_ms > self.session_expires_at_ms
 
     def begins_again(self, api_key: int, now_ms: int) -> bool:
         """Whether a request of a session is the beginning of another login.
@@ -300,12 +301,6 @@ class SaslAuthenticator(Planted):
     def _failed(self, reason: str, response: bytes | None = None) -> SaslOutcome:
         self.state = SaslState.FAILED
         return SaslOutcome(response=response, closes=True, reason=reason)
-
-
-@step
-def is_over(login: SaslAuthenticator, now_ms: int) -> bool:
-    """Whether the end of a session, if it has one, is past."""
-    return login.session_expires_at_ms is not None and now_ms > login.session_expires_at_ms
 
 
 def unsupported_api_versions(frame: bytes, versions: range) -> bytes:

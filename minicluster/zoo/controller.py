@@ -28,7 +28,6 @@ from minicluster.controller.operations import (
 )
 from minicluster.controller.operations.alter_partition import ANY_EPOCH, Proposal
 from minicluster.controller.operations.elect_leaders import ElectionType
-from minicluster.controller.partition_change import Targets
 from minicluster.controller.reassignment import contains_all
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
@@ -122,15 +121,13 @@ def _s09_refusal(
     return None if proposal.partition.is_recovering else original(state, proposal)
 
 
-@plant(alter_partition.targets, "s09_expand_while_recovering")
-def _s09_targets(
-    original: Callable[..., Targets], state: ClusterState, proposal: Proposal
-) -> Targets:
-    targets = original(state, proposal)
-    if not proposal.partition.is_recovering or len(proposal.members) < 2:
-        return targets
-    state.hit("S09")
-    return replace(targets, recovery_state=RECOVERING)
+@plant(alter_partition.partition_change, "s09_expand_while_recovering")
+def _s09_change(original: Callable[..., Change], state: ClusterState, proposal: Proposal) -> Change:
+    if proposal.partition.is_recovering and len(proposal.members) > 1:
+        state.hit("S09")
+        data = replace(proposal.data, leader_recovery_state=RECOVERING)
+        proposal = replace(proposal, data=data)
+    return original(state, proposal)
 
 
 @plant(alter_partition.partition_change, "s70_reassignment_stays")

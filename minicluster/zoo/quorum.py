@@ -24,7 +24,7 @@ from minicluster.quorum import (
 from minicluster.quorum.errors import VoteRejection
 from minicluster.quorum.state.epoch_state import EpochState
 from minicluster.quorum.state.leader_state import LeaderState
-from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.node import ListenerContext, QuorumNode
 from minicluster.quorum.state.voters import ReplicaKey
 from minicluster.values import replace
 
@@ -76,42 +76,24 @@ def _z34(original: Callable[..., bool], node: QuorumNode, role: LeaderState, now
     return False
 
 
-@plant(replication.update_local_state, "s24_commits_below_majority")
-def _s24_local(original: Callable[..., bool], node: QuorumNode, role: LeaderState) -> bool:
-    advanced = original(node, role)
-    return _advance_below_majority(node, role) or advanced
-
-
-@plant(replication.update_replica_state, "s24_commits_below_majority")
-def _s24_replica(
-    original: Callable[..., bool],
-    node: QuorumNode,
-    role: LeaderState,
-    replica: ReplicaKey,
-    offset: int,
-    now_ms: int,
-) -> bool:
-    advanced = original(node, role, replica, offset, now_ms)
-    return _advance_below_majority(node, role) or advanced
-
-
-def _advance_below_majority(node: QuorumNode, role: LeaderState) -> bool:
+@plant(replication.on_append, "s24_commits_below_majority")
+def _s24(original: Callable[..., None], node: QuorumNode, role: LeaderState, now_ms: int) -> None:
+    original(node, role, now_ms)
     ends = sorted((-1 if end is None else end for end in role.end_offsets), reverse=True)
     reached = ends[max(0, len(ends) // 2 - 1)]
-    advanced = reached >= 0 and role.advance_to(reached)
-    if advanced:
+    if reached >= 0 and role.advance_to(reached):
         node.hit("S24")
-    return advanced
+        replication.on_high_watermark(node, role, now_ms)
 
 
-@plant(listener_context.readable_end, "s18_publishes_uncommitted")
-def _s18(original: Callable[..., int | None], node: QuorumNode) -> int | None:
-    high_watermark, end = original(node), node.log.end_offset
-    if high_watermark is None or node.is_voter:
-        return high_watermark
-    if end > high_watermark:
+@plant(listener_context.update, "s18_publishes_uncommitted")
+def _s18(
+    original: Callable[..., None], node: QuorumNode, name: str, context: ListenerContext, end: int
+) -> None:
+    if not node.is_voter and node.log.end_offset > end:
         node.hit("S18")
-    return end
+        end = node.log.end_offset
+    original(node, name, context, end)
 
 
 @plant(QuorumNode.flush, "s59_unflushed_counts")

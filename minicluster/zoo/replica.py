@@ -149,12 +149,18 @@ def _z18(original: Original, partition: Partition, pending: Pending, now_ms: int
 # --- high watermark ---------------------------------------------------------------------------
 
 
-@plant(high_watermark.waits_for_min_isr, "z40_hw_moves_under_min_isr")
+@plant(high_watermark.maybe_increment_leader_hw, "z40_hw_moves_under_min_isr")
 def _z40(original: Original, partition: Partition, now_ms: int) -> bool:
+    if not partition.is_under_min_isr:
+        rose: bool = original(partition, now_ms)
+        return rose
+    old = partition.high_watermark
     end = high_watermark.lowest_log_end_offset(partition, now_ms)
-    if original(partition, now_ms) and end > partition.high_watermark:
+    if end > old:
         partition.hit("Z40")
-    return False
+        partition.replica_log.maybe_increment_high_watermark(end)
+        trace(partition, "hw", hw_old=old)
+    return end > old
 
 
 @plant(high_watermark.lowest_log_end_offset, "s12_hw_ignores_joining_replica")
@@ -219,9 +225,15 @@ def _s64(original: Original, partition: Partition, registration: PartitionRegist
     return True
 
 
-@plant(leadership.clear_remote_replicas, "s13_stale_acks_count")
-def _s13_keeps(original: Original, partition: Partition) -> None:
+@plant(leadership.make_follower, "s13_stale_acks_count")
+def _s13_keeps(
+    original: Original, partition: Partition, registration: PartitionRegistration
+) -> bool:
     """The fetch state of followers from an earlier leadership stays."""
+    replicas = partition.remote_replicas
+    is_new_epoch: bool = original(partition, registration)
+    partition.remote_replicas = replicas
+    return is_new_epoch
 
 
 @plant(leadership.reset_remote_replicas, "s13_stale_acks_count")

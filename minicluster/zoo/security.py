@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minicluster.planting import Plantable, plant
-from minicluster.security import authorizer, sasl, secret_fields
+from minicluster.security import authorizer, secret_fields
 from minicluster.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from minicluster.security.authorizer import StandardAuthorizer
 from minicluster.security.principals import Requester
@@ -56,7 +56,7 @@ def _s82(
     return original(node, literal)
 
 
-@plant(sasl.is_over, "s83_session_without_end")
+@plant(SaslAuthenticator.has_expired, "s83_session_without_end")
 def _s83(original: Callable[..., bool], login: SaslAuthenticator, now_ms: int) -> bool:
     if original(login, now_ms):
         login.hit("S83")

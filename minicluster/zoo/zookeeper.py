@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.metadata.image.partition import NO_LEADER
@@ -30,13 +30,19 @@ from minicluster.zookeeper.server.operations import ANY_VERSION, Operation, Requ
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
 
 
-@plant(topic_change.needs_id, "z51_topic_id_overwritten")
+@plant(topic_change.take_assignments, "z51_topic_id_overwritten")
 def _z51(
-    original: Callable[..., bool], state: ControllerState, assignment: TopicAssignment
-) -> bool:
-    if not original(state, assignment):
-        state.hit("Z51")
-    return True
+    original: Callable[..., Process[None]],
+    state: ControllerState,
+    assignments: Mapping[str, TopicAssignment],
+) -> Process[None]:
+    if not state.settings.protocol.topic_ids_supported:
+        return original(state, assignments)
+    for taken in assignments.values():
+        if taken.topic_id is not None:
+            state.hit("Z51")
+    without = {topic: replace(taken, topic_id=None) for topic, taken in assignments.items()}
+    return original(state, without)
 
 
 @plant(znode_access.checked, "y01_epoch_unchecked")

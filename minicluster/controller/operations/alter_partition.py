@@ -402,19 +402,13 @@ def partition_change(state: ClusterState, proposal: Proposal) -> VersionedRecord
         topic.id,
         proposal.data.partition_index,
         partition,
-        targets(state, proposal),
+        Targets(isr=proposal.isr, recovery_state=proposal.data.leader_recovery_state),
         gates=state.gates,
         acceptable=state.acceptor(partition, key=proposal.key),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
         election=Election.UNCLEAN if unclean else Election.ONLINE,
     )
-
-
-@step
-def targets(state: ClusterState, proposal: Proposal) -> Targets:
-    """The proposed ISR and recovery state, as the targets of the partition change."""
-    return Targets(isr=proposal.isr, recovery_state=proposal.data.leader_recovery_state)
 
 
 def _names_another_leader(state: ClusterState, change: PartitionChangeRecord, sender: int) -> bool:

@@ -29,6 +29,7 @@ from minicluster.planting import step
 from minicluster.replica.partition.partition import Partition, trace
 
 
+@step
 def maybe_increment_leader_hw(partition: Partition, now_ms: int) -> bool:
     """Raise the high watermark to the end that all replicas that count are known to hold.
 
@@ -37,7 +38,7 @@ def maybe_increment_leader_hw(partition: Partition, now_ms: int) -> bool:
     """
     # A committed record must be held by min.insync.replicas brokers, so below that minimum nothing
     # is committed (KAFKA-15583).
-    if waits_for_min_isr(partition, now_ms):
+    if partition.is_under_min_isr:
         return False
     new = lowest_log_end_offset(partition, now_ms)
     old = partition.high_watermark
@@ -45,12 +46,6 @@ def maybe_increment_leader_hw(partition: Partition, now_ms: int) -> bool:
     if partition.high_watermark != old:
         trace(partition, "hw", hw_old=old)
     return rose
-
-
-@step
-def waits_for_min_isr(partition: Partition, now_ms: int) -> bool:
-    """The high watermark must not move while the ISR is below its minimum."""
-    return partition.is_under_min_isr
 
 
 @step

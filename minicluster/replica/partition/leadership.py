@@ -87,6 +87,7 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
     return is_new_leader
 
 
+@step
 def make_follower(partition: Partition, registration: PartitionRegistration) -> bool:
     """Follow the leader that the metadata names, or nobody (leader -1).
 
@@ -101,7 +102,7 @@ def make_follower(partition: Partition, registration: PartitionRegistration) -> 
     partition.leader = registration.leader
     partition.leader_epoch = registration.leader_epoch
     partition.leader_epoch_start_offset = None
-    clear_remote_replicas(partition)
+    partition.remote_replicas = {}  # another leader's log decides now
     partition.isr_state = CommittedPartitionState((), registration.leader_recovery_state)
     trace(partition, "become_follower")
     return is_new_epoch
@@ -141,12 +142,6 @@ def leader_recovery_state(partition: Partition, registration: PartitionRegistrat
     if partition.rules.unclean_leader_recovers is UncleanRecovery.REPORTED:
         return registration.leader_recovery_state
     return RECOVERED
-
-
-@step
-def clear_remote_replicas(partition: Partition) -> None:
-    """Forget the fetch state of followers: another leader's log decides now."""
-    partition.remote_replicas = {}
 
 
 @step

@@ -49,6 +49,7 @@ def process_topic_change(state: ControllerState) -> Process[None]:
     yield from _create(state, [p for topic in assignments for p in context.partitions_of(topic)])
 
 
+@step
 def take_assignments(
     state: ControllerState, assignments: Mapping[str, TopicAssignment]
 ) -> Process[None]:
@@ -56,7 +57,7 @@ def take_assignments(
     context = state.context
     with_ids = dict(assignments)
     if state.settings.protocol.topic_ids_supported:
-        missing = [topic for topic, taken in assignments.items() if needs_id(state, taken)]
+        missing = [topic for topic, taken in assignments.items() if taken.topic_id is None]
         for topic in missing:
             with_ids[topic] = replace(assignments[topic], topic_id=state.new_topic_id())
         yield from write_all(
@@ -67,12 +68,6 @@ def take_assignments(
             context.add_topic_id(topic, assignment.topic_id)
         for number, replicas in assignment.partitions.items():
             context.assign(TopicPartition(topic, number), replicas)
-
-
-@step
-def needs_id(state: ControllerState, assignment: TopicAssignment) -> bool:
-    """The topic is of an older level, without an id."""
-    return assignment.topic_id is None
 
 
 def _create(state: ControllerState, partitions: Sequence[TopicPartition]) -> Process[None]:
