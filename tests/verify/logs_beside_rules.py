@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from minicluster.log.batch import metadata_batch
 from minicluster.protocol import records as r
+from tests.verify.examples.by_rule import LOGS_BAD, LOGS_NEAR, by_name
 from tests.verify.handwritten.log import LogBuilder, change, cluster, partition
 
 
@@ -75,3 +78,22 @@ def merged_operations() -> LogBuilder:
 def fenced() -> LogBuilder:
     """Broker 3 is fenced, and out of the ISR."""
     return cluster().fence(3, change((1, 2)))
+
+
+EVERY_LOG: dict[str, Callable[[], LogBuilder]] = {
+    **by_name(LOGS_BAD, LOGS_NEAR),
+    **{
+        log.__name__: log
+        for log in (
+            below_the_promise,
+            without_metadata_version,
+            without_metadata_version_yet,
+            epoch_of_nothing,
+            a8_of_kafka_3,
+            aborted_transaction,
+            transaction,
+            merged_operations,
+        )
+    },
+}
+"""These, and the examples of rules that are logs."""

@@ -23,13 +23,14 @@ from tests.verify.check_run import (
     judge_of,
     play_rows,
 )
-from tests.verify.examples.by_rule import LOGS_BAD, LOGS_NEAR, RUNS_BAD, RUNS_NEAR, by_name
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.handwritten.run import RunBuilder
+from tests.verify.logs_beside_rules import EVERY_LOG
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
 LIVE_RULES = [rule for rule in RULES if is_judged_live(rule) and rule.evidence != Evidence.ZNODES]
 JUDGE_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "judge.md"
-LOGS, TRACES = by_name(LOGS_BAD, LOGS_NEAR), by_name(RUNS_BAD, RUNS_NEAR)
+TRACES = by_name(RUNS_BAD, RUNS_NEAR)
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -99,11 +100,11 @@ def check_cuts(run: Run, ends: list[int]) -> None:
         before = findings
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", EVERY_LOG)
 def test_a_log_that_ends_at_any_batch_is_judged_live_as_afterwards(
     name: str, tmp_path: Path
 ) -> None:
-    run = read_run(LOGS[name]().write(tmp_path / "log"), "log")
+    run = read_run(EVERY_LOG[name]().write(tmp_path / "log"), "log")
     check_cuts(run, [*range(1, len(run.committed) + 1)])
 
 

@@ -38,16 +38,16 @@ def rules_of(run: RunBuilder, *, log_first: bool = True, rules: Rules | None = N
     return {finding.rule for finding in judged(run, log_first=log_first, rules=rules).findings}
 
 
-@pytest.mark.parametrize("log_first", [True, False])
 @pytest.mark.parametrize(("rule", "case"), each(BAD))
-def test_a_run_that_breaks_a_rule_is_found(rule: str, case: Case, log_first: bool) -> None:
-    assert rule in rules_of(case(), log_first=log_first)
+def test_a_run_that_breaks_a_rule_is_found_though_its_log_comes_later(
+    rule: str, case: Case
+) -> None:
+    assert rule in rules_of(case(), log_first=False)
 
 
-@pytest.mark.parametrize("log_first", [True, False])
 @pytest.mark.parametrize("case", NEAR, ids=lambda case: case.name)
-def test_a_near_miss_passes(case: Case, log_first: bool) -> None:
-    assert not rules_of(case(), log_first=log_first) & {rule.id for rule in case.rules}
+def test_a_near_miss_passes_though_its_log_comes_later(case: Case) -> None:
+    assert not rules_of(case(), log_first=False) & {rule.id for rule in case.rules}
 
 
 def short(

@@ -1,4 +1,4 @@
-"""The live judge on hand-written logs and runs: each rule breaks where it should and only there."""
+"""The live judge on hand-written logs and runs, where ``test_agreement`` does not say all of it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from tests.verify.examples.by_rule import (
     LOGS_NEAR,
     RUNS_BAD,
     ZNODES_BAD,
-    Case,
     by_name,
-    each,
 )
 from tests.verify.handwritten.log import LogBuilder, change, cluster
 from tests.verify.handwritten.znodes import ZnodeRun
@@ -39,19 +37,6 @@ def judged(log: LogBuilder, rules: Rules | None = None) -> LiveJudge:
 
 def rules_of(live: LiveJudge) -> set[str]:
     return {finding.rule for finding in live.findings}
-
-
-@pytest.mark.parametrize(("rule", "case"), each(LOGS_BAD))
-def test_a_log_that_breaks_a_rule_is_found(rule: str, case: Case) -> None:
-    assert rule in rules_of(judged(case()))
-
-
-@pytest.mark.parametrize(("rule", "case"), each(LOGS_NEAR))
-def test_a_near_miss_is_looked_at_and_passes(rule: str, case: Case) -> None:
-    live = judged(case())
-
-    assert live.looked_at[rule] > 0
-    assert rule not in rules_of(live)
 
 
 def test_every_rule_about_logs_has_a_log_and_a_near_miss() -> None:

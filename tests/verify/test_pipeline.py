@@ -27,9 +27,10 @@ from tests.verify.damage import Damage
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.in_pipeline import judged_by_workers, rows_here, scanned
 from tests.verify.in_process import judge_path
+from tests.verify.logs_beside_rules import EVERY_LOG
 from tests.verify.long_log import write_long_log
 from tests.verify.quorum_logs import HOME, changed, damage_bytes, write
-from tests.verify.test_log_rules import EVERY_LOG, KAFKA_LOGS, RUNS
+from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
 
 def said(judged: Judged) -> dict[str, Any]:

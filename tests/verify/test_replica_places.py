@@ -4,31 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pyarrow import parquet
 
 from minicluster import MiniCluster
-from tests.verify.examples import directories as cases
-from tests.verify.examples.by_rule import Case
 from tests.verify.in_process import judged
-
-
-@pytest.mark.parametrize(
-    ("case", "findings"),
-    [
-        (cases.d6_bad, 1),
-        (cases.d6_near_disk, 0),
-        (cases.d6_near_just_failed, 0),
-        (cases.d6_leads_offline, 1),
-        (cases.d6_near_leads_elsewhere, 0),
-    ],
-)
-def test_a_leader_in_a_directory_that_failed_is_found(
-    case: Case, findings: int, tmp_path: Path
-) -> None:
-    case().write(tmp_path / "run")
-    _, messages = judged(tmp_path / "run", "D6")["D6"]
-    assert len(messages) == findings
 
 
 def test_a_failed_directory_of_a_real_run_leads_nothing(tmp_path: Path) -> None:

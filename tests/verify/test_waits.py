@@ -18,7 +18,6 @@ from minicluster.verify.waits.liveness import RULES, Awaited
 from minicluster.verify.waits.longest import Subject, Waits
 from minicluster.verify.whole import judge_run, read_trace
 from tests.verify.examples import liveness as cases
-from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder
 
 
@@ -27,19 +26,6 @@ def tallies(run: RunBuilder, folder: Path) -> Mapping[str, Tally]:
     judge = judge_run(evidence, RULES, read_trace(evidence)[0])
     assert not judge.crashes, judge.crashes
     return judge.tallies
-
-
-@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_BAD[rule.id] for rule in RULES}))
-def test_what_waits_too_long_is_found(rule: str, case: Case, tmp_path: Path) -> None:
-    assert tallies(case(), tmp_path)[rule].findings
-
-
-@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_NEAR[rule.id] for rule in RULES}))
-def test_what_ends_in_time_is_a_case_without_a_finding(
-    rule: str, case: Case, tmp_path: Path
-) -> None:
-    tally = tallies(case(), tmp_path)[rule]
-    assert tally.looked_at and not tally.findings
 
 
 @pytest.mark.parametrize(

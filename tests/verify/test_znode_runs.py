@@ -10,16 +10,22 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.cli import run as run_command
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.verify import Report, Verdict, verify
+from minicluster.verify.judging import Judge
+from minicluster.verify.live import LiveZnodeJudge
 from minicluster.verify.model import Evidence
-from minicluster.verify.rules.every import RULES
+from minicluster.verify.rules.every import BY_ID, RULES
+from minicluster.verify.rules.rule import Findings
+from minicluster.verify.znodes import ZnodeLog
 from tests.verify.check_run import check_znodes
 from tests.verify.examples.by_rule import ZNODES_BAD, ZNODES_NEAR, by_name
-from tests.verify.examples.znodes import k3_near
+from tests.verify.examples.znodes import k3_near, k6_bad, k6_near
 from tests.verify.in_process import verified
 from tests.verify.recordings import RECORDINGS, recorded
 
 OF_ZNODES = [rule.id for rule in RULES if rule.evidence is Evidence.ZNODES]
+K6 = BY_ID["K6"]
 CASES = by_name(ZNODES_BAD, ZNODES_NEAR)
 
 
@@ -86,6 +92,34 @@ def test_a_log_that_is_damaged_leaves_its_rules_unknown(tmp_path: Path) -> None:
     for name, reason in (("cut", "is no JSON"), ("other", "line 1: "), ("gone", "No such")):
         assert verdicts(report, name)["K3"] == (Verdict.UNKNOWN, 0)
         assert any(name in why and reason in why for why in report.rule("K3").reasons)
+
+
+def test_topics_that_are_left_out_are_not_judged() -> None:
+    run = k6_bad()
+    judge = Judge("online", [BY_ID[rule] for rule in OF_ZNODES])
+    log = ZnodeLog(judge, InterBrokerProtocol.parse(run.protocol), left_out=("orders",))
+    assert not [finding for line in run.lines for finding in log.on_line(line)]
+    assert judge.tallies["K6"].looked_at == 0 < judge.tallies["K1"].looked_at
+
+
+def test_a_rule_that_cannot_judge_is_said_while_the_log_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The recorder keeps the problem beside the run, and the cluster continues."""
+
+    def stumbles(step: object) -> Findings:
+        raise ValueError("no such column")
+        yield
+
+    stumbles.__module__ = K6.parts[0][1].__module__
+    monkeypatch.setattr(K6, "parts", [(step, stumbles) for step, _ in K6.parts])
+    run = k6_near()
+    live_judge = LiveZnodeJudge(InterBrokerProtocol.parse(run.protocol))
+    with pytest.raises(
+        RuntimeError, match="K6 could not judge: it crashed: ValueError: no such column"
+    ):
+        for line in run.lines:
+            live_judge.on_line(line)
 
 
 @pytest.mark.spark

@@ -1,31 +1,16 @@
-"""E06 while a cluster runs: on the hand-written runs, and on a real one."""
+"""A broken rule ends the cluster that breaks it."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.play.player import play
 from minicluster.actors.recording.live_checks import InvariantViolated
-from minicluster.verify import LiveJudge
-from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
-
-
-def broken(case: Case) -> set[str]:
-    judge = LiveJudge()
-    for row in case().rows["raft_event"]:
-        judge.on_raft_event(row)
-    return {finding.rule for finding in judge.findings} & {"E06"}
-
-
-@pytest.mark.parametrize("case", RUNS_BAD["E06"], ids=lambda case: case.name)
-def test_a_run_that_breaks_it_is_found(case: Case) -> None:
-    assert broken(case) == {"E06"}
-
-
-@pytest.mark.parametrize("case", RUNS_NEAR["E06"], ids=lambda case: case.name)
-def test_a_near_miss_passes(case: Case) -> None:
-    assert broken(case) == set()
+from minicluster.scenario import load_scenario
 
 
 def test_a_single_controller_that_does_not_flush_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +23,10 @@ def test_a_single_controller_that_does_not_flush_is_found(monkeypatch: pytest.Mo
     monkeypatch.setattr("minicluster.quorum.state.node.QuorumNode.flush", lambda node: None)
     with pytest.raises(InvariantViolated, match="rule E06 is broken at offset"), cluster:
         cluster.create_topic("orders", replicas=1)
+
+
+def test_a_leader_that_counts_what_is_not_held_ends_the_run(tmp_path: Path) -> None:
+    zoo = Path(__file__).resolve().parents[1] / "zoo"
+    scenario = load_scenario(zoo / "stopped_follower.yaml")
+    planted = play(replace(scenario, faults=("S56",)), runs=tmp_path)
+    assert planted.failure is not None and planted.failure.rule == "B2"
