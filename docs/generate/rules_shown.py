@@ -49,8 +49,6 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "bootstraps_log_without_metadata_version": (
         f"{_BOOTSTRAP}a_log_without_a_version_is_bootstrapped_by_4_3_only",
-        "tests/controller/test_activation.py::"
-        "test_a_log_without_a_version_is_bootstrapped_by_4_3_only",
     ),
     "aborted_transaction_leaks": (f"{_LOADER}what_was_aborted_comes_back_only_in_kafkas_loader",),
     "snapshot_omits_elr_when_off": (

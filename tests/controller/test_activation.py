@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from minicluster.effects import Effect
 from minicluster.protocol.records import (
-    AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
     VersionedRecord,
 )
-from minicluster.rules import Rules
 from tests.controller.kit import Cluster
 
 BEGIN, END = BeginTransactionRecord(name="Bootstrap records"), EndTransactionRecord()
@@ -38,22 +34,6 @@ def written(cluster: Cluster) -> list[str]:
 
 def version(level: int) -> FeatureLevelRecord:
     return FeatureLevelRecord(name="metadata.version", feature_level=level)
-
-
-@pytest.mark.parametrize("rules", [Rules.KAFKA_4_3, Rules.KAFKA_3_9], ids=lambda r: r.name)
-def test_a_log_without_a_version_is_bootstrapped_by_4_3_only(rules: Rules) -> None:
-    cluster = successor(NoOpRecord(), rules=rules, metadata_version="3.9-IV0")
-    bootstrapped = [type(BEGIN).__name__, "FeatureLevelRecord", type(END).__name__]
-    assert written(cluster) == (bootstrapped if rules is Rules.KAFKA_4_3 else [])
-
-
-def test_an_open_transaction_is_aborted() -> None:
-    cluster = successor(version(14), BeginTransactionRecord(name="t"), NoOpRecord())
-    assert next(iter(cluster.log.values())).record == AbortTransactionRecord(
-        reason="Controller failover"
-    )
-    assert cluster.machine.is_active
-    assert not cluster.machine.in_transaction
 
 
 def test_below_metadata_transactions_an_open_one_ends_the_leadership() -> None:

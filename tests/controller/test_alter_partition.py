@@ -1,10 +1,7 @@
-"""Conformance group A: AlterPartition, and its refusals alone and in pairs."""
+"""Conformance group A: AlterPartition. Its refusals in their order: ``test_refusal_order``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -328,75 +325,6 @@ def test_below_3_6_a_shrink_of_the_leader_itself_is_no_new_leader() -> None:
     cluster = started(0, 1, 2, metadata_version="3.5-IV2")
     response = cluster.propose("foo", (0, 1))
     assert (response.leader_id, response.leader_epoch, response.partition_epoch) == (0, 1, 1)
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """One thing that can be wrong with a proposal: its place in the order, and how to do it."""
-
-    rank: int
-    name: str
-    error: ErrorCode
-    fields: dict[str, Any]
-    isr: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda isr: isr
-
-
-# The state: replicas 0, 1, 2, 4, leader 0, epochs 3/7, RECOVERED; broker 4 is fenced.
-WRONG = (
-    Wrong(1, "partition", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {"partition_index": 9}),
-    Wrong(2, "leader epoch ahead", ErrorCode.NOT_CONTROLLER, {"leader_epoch": 4}),
-    Wrong(3, "partition epoch ahead", ErrorCode.NOT_CONTROLLER, {"partition_epoch": 8}),
-    Wrong(4, "leader epoch behind", ErrorCode.FENCED_LEADER_EPOCH, {"leader_epoch": 2}),
-    Wrong(5, "no leader", ErrorCode.INVALID_REQUEST, {"broker_id": 1}),
-    Wrong(6, "partition epoch behind", ErrorCode.INVALID_UPDATE_VERSION, {"partition_epoch": 6}),
-    Wrong(7, "no replica", ErrorCode.INVALID_REQUEST, {}, lambda isr: (*isr, 3)),
-    Wrong(8, "leader missing", ErrorCode.INVALID_REQUEST, {}, lambda isr: isr[1:]),
-    Wrong(10, "recovering", ErrorCode.INVALID_REQUEST, {"leader_recovery_state": RECOVERING}),
-    Wrong(11, "fenced member", ErrorCode.INELIGIBLE_REPLICA, {}, lambda isr: (*isr, 4)),
-)
-
-
-def refusal_of(*wrongs: Wrong) -> ErrorCode:
-    cluster = started(0, 1, 2, 4)
-    cluster.fence(4)
-    put(cluster, leader_epoch=3, partition_epoch=7, isr=(0, 1, 2))
-    isr: tuple[int, ...] = (0, 1, 2)
-    fields: dict[str, Any] = {}
-    for wrong in wrongs:
-        fields |= wrong.fields
-        isr = wrong.isr(isr)
-    if "partition_index" in fields:
-        index = fields.pop("partition_index")
-        state = cluster.partition("foo")
-        epochs = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
-        part = Request.PartitionData(
-            partition_index=index,
-            new_isr_with_epochs=tuple(Request.BrokerState(broker_id=b) for b in isr),
-            **{k: v for k, v in (epochs | fields).items() if k != "broker_id"},
-        )
-        sender = fields.get("broker_id", 0)
-        topic = Request.TopicData(topic_id=cluster.topic_id("foo"), partitions=(part,))
-        request = Request(broker_id=sender, broker_epoch=cluster.epoch(sender), topics=(topic,))
-        return ErrorCode(cluster.request(request, 3).topics[0].partitions[0].error_code)
-    return refused(cluster, isr, **fields)
-
-
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
-def test_each_refusal_alone(wrong: Wrong) -> None:
-    assert refusal_of(wrong) == wrong.error
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        pytest.param(a, b, id=f"{a.name} before {b.name}")
-        for a, b in combinations(WRONG, 2)
-        if not (a.fields.keys() & b.fields.keys())
-    ],
-)
-def test_of_two_refusals_the_earlier_wins(first: Wrong, second: Wrong) -> None:
-    assert first.rank < second.rank
-    assert refusal_of(second, first) == first.error
 
 
 def test_z01_without_the_check_a_fenced_replica_enters_and_the_hit_is_counted() -> None:

@@ -46,11 +46,6 @@ def test_with_elr_the_cluster_wide_min_isr_is_fixed_so_that_the_first_epoch_is_6
     assert cluster.register(0).broker_epoch == 6
 
 
-def test_below_metadata_transactions_the_bootstrap_records_are_one_plain_batch() -> None:
-    cluster = Cluster(metadata_version="3.6-IV0")
-    assert [type(r.record) for r in cluster.log.values()] == [FeatureLevelRecord]
-
-
 def test_a_response_leaves_when_its_records_are_committed_and_not_before() -> None:
     cluster = Cluster()
     cluster.held = True
@@ -171,24 +166,6 @@ def test_a_new_controller_gives_every_unfenced_broker_a_full_session() -> None:
     cluster.run(8_999 + 9_000 + 9_000 // 8 * 2)
     assert cluster.machine.image.cluster.brokers[1].fenced
     assert cluster.machine.image.cluster.brokers[2].fenced
-
-
-def test_an_open_transaction_of_a_lost_controller_is_aborted_and_done_again() -> None:
-    cluster = Cluster()
-    opened = [cluster.log[1], cluster.log[2]]
-    successor = Cluster(active=False)
-    successor.take(successor.machine.on_records(1, opened, 3, 0))
-    assert successor.machine.committed_image.features.metadata_version is None
-    successor.end = 4
-    successor.take(successor.machine.on_claim(2, 4, 0))
-    kinds = [type(record.record).__name__ for record in successor.log.values()]
-    assert kinds == [
-        "AbortTransactionRecord",
-        "BeginTransactionRecord",
-        "FeatureLevelRecord",
-        "EndTransactionRecord",
-    ]
-    assert successor.machine.committed_image.metadata_version.level == 30
 
 
 def test_E32_what_is_stable_ends_where_an_open_transaction_begins() -> None:

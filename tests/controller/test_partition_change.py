@@ -1,4 +1,4 @@
-"""Conformance group B: the partition change builder and the merge of its records."""
+"""Conformance group B: the partition change builder. B59 to B63: ``tests/metadata``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from minicluster.metadata.image.partition import (
     PartitionRegistration,
 )
 from minicluster.metadata.metadata_version import MetadataVersion
-from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord
+from minicluster.protocol.records import PartitionChangeRecord
 from minicluster.rules import Rules
 from minicluster.values import replace
 
@@ -421,59 +421,3 @@ def test_with_elr_off_the_last_isr_member_stays_with_leader_minus_1() -> None:
     assert build(partition, Targets(isr=()), acceptable=NOBODY, mv="3.9-IV0") == {"leader": -1}
     partition = replace(partition, leader=-1)
     assert build(partition, Targets(isr=()), acceptable=NOBODY, mv="3.9-IV0") is None
-
-
-def test_B59_a_merge_counts_epochs() -> None:
-    old = registration(replicas=(1, 2, 3), isr=(1, 2), leader=1, leader_epoch=0, partition_epoch=0)
-    new = old.merge(PartitionChangeRecord(leader=3, isr=(3,)))
-    assert (new.leader, new.isr, new.leader_epoch, new.partition_epoch) == (3, (3,), 1, 1)
-
-
-def test_B60_a_merge_with_reassignment_data_keeps_the_leader_epoch() -> None:
-    old = registration(replicas=(1, 2, 3), isr=(1, 2, 3), leader=1)
-    moving = old.merge(
-        PartitionChangeRecord(
-            removing_replicas=(3,),
-            adding_replicas=(4,),
-            replicas=(1, 2, 3, 4),
-            directories=(UNASSIGNED,) * 4,
-        )
-    )
-    assert (moving.leader_epoch, moving.partition_epoch, moving.isr) == (100, 201, (1, 2, 3))
-    done = moving.merge(
-        PartitionChangeRecord(
-            isr=(1, 2, 4),
-            removing_replicas=(),
-            adding_replicas=(),
-            replicas=(1, 2, 4),
-            directories=(UNASSIGNED,) * 3,
-        )
-    )
-    assert (done.leader_epoch, done.partition_epoch) == (100, 202)
-    assert not done.is_reassigning
-
-
-def test_B61_what_a_lower_version_cannot_write_is_reported() -> None:
-    partition = registration(
-        replicas=(1, 2, 3),
-        isr=(1,),
-        elr=(2, 3),
-        last_known_elr=(4,),
-        leader=1,
-        directories=(UUID(int=1000), LOST, UNASSIGNED),
-    )
-    losses: list[str] = []
-    version = MetadataVersion.parse("3.7-IV1")
-    record = partition.to_record(TOPIC, 0, version, False, Rules.KAFKA_4_3, losses.append).record
-    assert losses == ["the directory assignment state of one or more replicas"]
-    assert isinstance(record, PartitionRecord)
-    assert record.eligible_leader_replicas is None and record.last_known_elr is None
-
-
-def test_B62_an_empty_elr_is_written_as_null() -> None:
-    partition = registration(replicas=(1,), isr=(1,), leader=1, directories=(MIGRATING,))
-    version = MetadataVersion.parse("4.0-IV1")
-    out = partition.to_record(TOPIC, 0, version, True, Rules.KAFKA_4_3)
-    assert out.version == 2
-    assert out.record.eligible_leader_replicas is None  # type: ignore[attr-defined]
-    assert out.record.last_known_elr is None  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Properties over generated requests: epochs of AlterPartition, and E42: nothing is ever raised."""
+"""E42 over generated requests: nothing is ever raised."""
 
 from __future__ import annotations
 
@@ -10,96 +10,18 @@ from hypothesis import strategies as st
 
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.machine import ControllerMachine
-from minicluster.metadata.image.partition import RECOVERED, RECOVERING
-from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.schema import FieldSpec, Struct
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
 from tests.controller.kit import CLUSTER_ID, Cluster, dir_id, incarnation
 
-BROKERS = range(5)
 UNHURRIED = settings(
     max_examples=120,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
-
-@st.composite
-def proposals(draw: st.DrawFn) -> dict[str, Any]:
-    """A proposal near the truth: leader 1, replicas 1 to 4, 3 fenced, 0 no replica."""
-    return {
-        "broker_id": draw(st.sampled_from([1, 1, 1, 2])),
-        "isr": tuple(draw(st.lists(st.sampled_from([1, 2, 3, 4, 0, -1]), max_size=5))),
-        "version": draw(st.integers(0, 3)),
-        "leader_delta": draw(st.sampled_from([0, 0, 0, -1, 1])),
-        "partition_delta": draw(st.sampled_from([0, 0, 0, -1, 1])),
-        "leader_recovery_state": draw(st.sampled_from([RECOVERED, RECOVERED, RECOVERING])),
-        "stale_member": draw(st.booleans()),
-    }
-
-
-def first_refusal(cluster: Cluster, requested: dict[str, Any]) -> ErrorCode:
-    """The table of refusals once more, as a list of conditions in their order."""
-    state, isr = cluster.partition("foo"), requested["isr"]
-    brokers = cluster.machine.image.cluster.brokers
-    stale = requested["stale_member"] and requested["version"] >= 3
-    ineligible = ErrorCode.INELIGIBLE_REPLICA
-    if requested["version"] < 2:
-        ineligible = ErrorCode.OPERATION_NOT_ATTEMPTED
-    recovering = requested["leader_recovery_state"] == RECOVERING
-    table = (
-        (requested["leader_delta"] > 0, ErrorCode.NOT_CONTROLLER),
-        (requested["partition_delta"] > 0, ErrorCode.NOT_CONTROLLER),
-        (requested["leader_delta"] < 0, ErrorCode.FENCED_LEADER_EPOCH),
-        (requested["broker_id"] != state.leader, ErrorCode.INVALID_REQUEST),
-        (requested["partition_delta"] < 0, ErrorCode.INVALID_UPDATE_VERSION),
-        (len(set(isr)) < len(isr), ErrorCode.INVALID_REQUEST),
-        (not set(isr) <= set(state.replicas), ErrorCode.INVALID_REQUEST),
-        (state.leader not in isr, ErrorCode.INVALID_REQUEST),
-        (recovering and len(isr) > 1, ErrorCode.INVALID_REQUEST),
-        (recovering and not state.is_recovering, ErrorCode.INVALID_REQUEST),
-        (stale or any(brokers[b].fenced for b in isr if b in brokers), ineligible),
-    )
-    return next((error for wrong, error in table if wrong), ErrorCode.NONE)
-
-
-@UNHURRIED
-@given(st.lists(proposals(), min_size=1, max_size=6))
-def test_the_earliest_refusal_wins_and_an_accepted_change_is_one_partition_epoch(
-    requested: list[dict[str, Any]],
-) -> None:
-    cluster = Cluster()
-    cluster.start(*BROKERS)
-    cluster.create("foo", (1, 2, 3, 4))
-    cluster.fence(3)
-    for proposal in requested:
-        before = cluster.partition("foo")
-        expected = first_refusal(cluster, proposal)
-        end = cluster.end
-        response = cluster.alter(
-            "foo",
-            proposal["isr"],
-            version=proposal["version"],
-            broker_id=proposal["broker_id"],
-            leader_epoch=before.leader_epoch + proposal["leader_delta"],
-            partition_epoch=before.partition_epoch + proposal["partition_delta"],
-            leader_recovery_state=proposal["leader_recovery_state"],
-            member_epochs={1: 10_000} if proposal["stale_member"] else {},
-        )
-        part = response.topics[0].partitions[0]
-        after = cluster.partition("foo")
-        assert part.error_code == expected
-        if expected is not ErrorCode.NONE:
-            assert after == before and cluster.end == end
-            continue
-        changes = proposal["isr"] != before.isr
-        assert after.isr == part.isr == proposal["isr"]
-        assert after.partition_epoch == part.partition_epoch == before.partition_epoch + changes
-        assert cluster.end == end + changes
-        assert cluster.machine.state.check_indexes() == ()
 
 
 NAMES = st.sampled_from(["foo", "bar", "baz.qux", "baz_qux", "", "a/b", "__cluster_metadata"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from pathlib import Path
 
 import pytest
@@ -24,38 +23,6 @@ def cluster_with(switch: str | None) -> Cluster:
     return cluster
 
 
-@pytest.mark.parametrize("switch", ["S11", None])
-def test_s11_a_shrink_counts_before_it_is_committed(switch: str | None) -> None:
-    cluster = cluster_with(switch)
-    cluster.cuts.add((3, 1))
-    cluster.responses = [ErrorCode.INELIGIBLE_REPLICA] * 20  # no shrink is ever committed
-    cluster.produce(1, b"b")
-    cluster.advance(60_000)
-    assert cluster.responses, "the controller has accepted a shrink"
-    assert cluster.partition(1).high_watermark == (2 if switch else 1)
-    assert ("S11" in cluster.hits) is (switch is not None)
-
-
-def test_z08_a_broker_that_shuts_down_goes_on_leading() -> None:
-    cluster = cluster_with("Z08")
-    cluster.managers[1].begin_controlled_shutdown()
-    cluster.change(leader=2, isr=(2, 3))
-    assert cluster.partition(1).is_leader and cluster.partition(2).is_leader
-    assert cluster.hits == ["Z08"]
-
-
-def test_z14_a_failed_log_comes_back_empty() -> None:
-    cluster = cluster_with("Z14")
-    broken = uuid.UUID(int=0xD002)
-    cluster.disks[2].directory_ids = (broken, uuid.UUID(int=0xD9))
-    cluster.see(2, cluster.managers[2].on_directory_failure(broken, cluster.now_ms))
-    cluster.change(isr=(1, 3))
-    assert cluster.hits == ["Z14"]
-    assert cluster.partition(2).log_start_offset == 0
-    cluster.advance(600)
-    assert cluster.log_values(2) == [b"a"], "it fetches everything anew"
-
-
 @pytest.mark.parametrize("switch", ["Z38", None])
 def test_z38_a_fetch_of_another_leader_epoch_is_served(switch: str | None) -> None:
     cluster = cluster_with(switch) if switch else Cluster()
@@ -70,20 +37,6 @@ def test_z38_a_fetch_of_another_leader_epoch_is_served(switch: str | None) -> No
     error = ErrorCode(cluster.fetched(token)[0].error_code)
     assert error == (ErrorCode.NONE if switch else ErrorCode.UNKNOWN_LEADER_EPOCH)
     assert cluster.hits == ([switch] if switch else [])
-
-
-def test_z44_a_new_topic_finds_the_old_ones_log() -> None:
-    cluster = cluster_with("Z44")
-    cluster.crash(3)
-    cluster.delete_topic()
-    TOPIC_IDS["orders"], saved = uuid.UUID(int=0xAA), TOPIC_IDS["orders"]
-    try:
-        cluster.create_topic(replicas=(3, 1), isr=(1,))
-        cluster.start(3, epoch=2_003)
-        assert "Z44" in cluster.hits
-        assert cluster.log_values(3) == [b"a"]
-    finally:
-        TOPIC_IDS["orders"] = saved
 
 
 def test_z45_a_restart_deletes_what_should_stay() -> None:

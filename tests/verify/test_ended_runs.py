@@ -11,6 +11,7 @@ from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.player import play
 from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.scenario import load_scenario
+from minicluster.values import replace
 
 
 def test_a_single_controller_that_does_not_flush_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
