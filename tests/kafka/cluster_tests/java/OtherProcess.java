@@ -28,6 +28,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import javax.security.auth.login.AppConfigurationEntry;
 import javax.security.auth.login.Configuration;
 import kafka.server.ControllerServer;
@@ -186,11 +187,16 @@ public final class OtherProcess implements ClusterInstance {
         return JSON.writeValueAsString(shape);
     }
 
-    /** Who logs in: those whom the JAAS section of brokers names, else those of the test kit. */
-    private static Map<String, String> users() {
+    /** Who logs in: those whom the JAAS section of brokers names, else those of the test kit,
+     *  or nobody: a test may list the users of its cluster. */
+    private Map<String, String> users() {
         var modules = Configuration.getConfiguration()
             .getAppConfigurationEntry(JaasUtils.KAFKA_SERVER_CONTEXT_NAME);
-        if (modules == null) return USERS_OF_TEST_KIT;
+        if (modules == null) {
+            boolean isAsked = Stream.of(config.brokerSecurityProtocol(), config.controllerSecurityProtocol())
+                .anyMatch(protocol -> protocol.name.startsWith("SASL"));
+            return isAsked ? USERS_OF_TEST_KIT : Map.of();
+        }
         Map<String, String> users = new LinkedHashMap<>();
         for (AppConfigurationEntry module : modules) {
             Map<String, ?> options = module.getOptions();
