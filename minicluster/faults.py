@@ -7,11 +7,11 @@ switch changes the outcome, the machine returns ``effects.FaultHit``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from typing import ClassVar
 
 from minicluster.errors import UserError
-from minicluster.values import dataclass
+from minicluster.values import dataclass, replace
 
 NO_FAULT = "is not a planted fault; see minicluster list faults"
 

@@ -7,12 +7,12 @@ fields are the text of docs/reference/rules.md, ``-- so --`` its headings. Each 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from enum import StrEnum
 from typing import ClassVar
 
 from minicluster.errors import UserError
-from minicluster.values import dataclass
+from minicluster.values import dataclass, replace
 
 
 class FailedReplicas(StrEnum):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 else:
     import dataclasses
 
-    from msgspec.structs import replace as replace
+    def replace(value: Any, /, **changed: Any) -> Any:
+        """A copy of a value with other fields, of either kind: each library's takes its own."""
+        of = structs.replace if isinstance(value, Struct) else dataclasses.replace
+        return of(value, **changed)
 
     def dataclass(cls: type | None = None, /, *, frozen: bool = False, **options: Any) -> Any:
         """The decorator of the standard library; a frozen class may still be assigned to.

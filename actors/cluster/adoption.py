@@ -10,7 +10,6 @@ partition begins empty.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
 from uuid import UUID
@@ -32,7 +31,7 @@ from minicluster.replica.log_manager import ReplicaStore
 from minicluster.rules import Rules
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 from minicluster.security.protocols import LISTENER
-from minicluster.values import Value
+from minicluster.values import Value, replace
 from minicluster.verify.evidence.reading import read_run
 
 CONTROLLERS_WHERE_UNKNOWN = 3

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -269,7 +268,7 @@ class Cluster:
             rack = self.config.rack_at(index)
             if self.adopted is None and rack != self.config.rack_of(node_id):
                 # "a,b,c" goes by place.
-                of_nodes[node_id] = dataclasses.replace(self.config, rack=rack)
+                of_nodes[node_id] = replace(self.config, rack=rack)
         for node_id, settings in self.given_node_configs.items():
             if node_id not in self.node_ids:
                 known = ", ".join(map(str, self.node_ids))
@@ -278,7 +277,7 @@ class Cluster:
                 raise UserError(f"node_configs: {node_id}: give a mapping of names and values")
             own = of_nodes.get(node_id, self.config).with_settings(settings)
             rack = settings.get(BROKER_RACK)
-            of_nodes[node_id] = own if rack is None else dataclasses.replace(own, rack=str(rack))
+            of_nodes[node_id] = own if rack is None else replace(own, rack=str(rack))
         for node_id in self.broker_ids:
             of_nodes.get(node_id, self.config).check_as_broker(self.rules)
 
@@ -375,7 +374,7 @@ class Cluster:
         """Begin with the state, the quorum and the clock of a log."""
         end = adopted.end
         self.rt.begin_at(end.time_ms)
-        self.config = dataclasses.replace(self.config, kraft_version=end.kraft_version)
+        self.config = replace(self.config, kraft_version=end.kraft_version)
         self.metadata_version = end.image.metadata_version
         controllers, brokers = ({}, {}) if self.listen_address else adopted.addresses()
         self.plan = replace(

@@ -8,7 +8,6 @@ socket that listens it refuses connections, as the port of a killed process does
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import ipaddress
 import os
@@ -27,6 +26,7 @@ from minicluster.protocol.messages import (
     ProduceResponse,
 )
 from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER
+from minicluster.values import replace
 
 
 class AddressUnavailable(UserError):
@@ -71,15 +71,15 @@ class Advertised:
         if isinstance(response, FindCoordinatorResponse):
             response = self._moved(response, of_listener)  # below version 4
         moved = tuple(self._moved(node, of_listener) for node in getattr(response, field))
-        return dataclasses.replace(response, **{field: moved}) if moved else response
+        return replace(response, **{field: moved}) if moved else response
 
     def _moved(self, node: Any, of_listener: Mapping[int, Address]) -> Any:
         if isinstance(node, DescribeQuorumResponse.Node):
             listeners = tuple(self._moved(each, of_listener) for each in node.listeners)
-            return dataclasses.replace(node, listeners=listeners)
+            return replace(node, listeners=listeners)
         owner = self._owners.get((node.host, node.port))
         place = None if owner is None else of_listener.get(owner)
-        return node if place is None else dataclasses.replace(node, host=place[0], port=place[1])
+        return node if place is None else replace(node, host=place[0], port=place[1])
 
 
 class Endpoints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 from uuid import UUID
 
@@ -34,7 +34,7 @@ from minicluster.scenario.checks.limits import (
     whole_number,
 )
 from minicluster.security.authorizer import ALLOW_EVERYONE, SUPER_USERS
-from minicluster.values import dataclass
+from minicluster.values import dataclass, replace
 
 COUNTS_MAX: Mapping[str, int] = {
     "default.replication.factor": REPLICAS_MAX,

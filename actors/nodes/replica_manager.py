@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -121,7 +120,7 @@ class ReplicaManager(Shell):
         self.broker: ClusterActor | None = None
         ids = CorrelationIds()
         self.machine = ReplicaManagerMachine(
-            dataclasses.replace(replica_manager_config(context), removes_strays=removes_strays),
+            replace(replica_manager_config(context), removes_strays=removes_strays),
             context.disk,
             ids=ids,
             rules=context.rules,

@@ -8,7 +8,6 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -323,9 +322,9 @@ def _simpler(step: Step) -> Iterator[Step]:
         value = getattr(action, name, None)
         if isinstance(value, Milliseconds) and value >= 2_000:
             half = Milliseconds(value // 2_000 * 1_000)
-            yield replace(step, action=dataclasses.replace(action, **{name: half}))  # type: ignore[type-var]
+            yield replace(step, action=replace(action, **{name: half}))  # type: ignore[type-var]
     if getattr(action, "lose_tail", None) in ("torn", "unflushed"):
-        yield replace(step, action=dataclasses.replace(action, lose_tail="none"))  # type: ignore[type-var]
+        yield replace(step, action=replace(action, lose_tail="none"))  # type: ignore[type-var]
 
 
 def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:

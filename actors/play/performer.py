@@ -9,7 +9,6 @@ or the time is over, and sends True or False; meanwhile it may perform other ste
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
@@ -36,7 +35,7 @@ from minicluster.scenario.actions.arguments import GROUPS, NODES, Selector
 from minicluster.scenario.actions.nodes import Liveness, Wait
 from minicluster.scenario.actions.topics import CreateTopic, Produce
 from minicluster.scenario.scenario import Condition
-from minicluster.values import Value
+from minicluster.values import Value, replace
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 
@@ -156,7 +155,7 @@ class Performer:
                     return Outcome(note=text)
             elif argument.kind is GROUPS:
                 resolved[name] = tuple(self._nodes(group) for group in value)
-        action = dataclasses.replace(action, **resolved)  # type: ignore[type-var]
+        action = replace(action, **resolved)  # type: ignore[type-var]
         method = getattr(MiniCluster, action.method)
         try:
             return Outcome(resolved, method.perform(self.cluster, action))

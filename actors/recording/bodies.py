@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec.msgpack import Encoder
-from msgspec.structs import replace
 
 from minicluster.protocol.messages import FetchResponse, ProduceRequest
+from minicluster.values import replace
 
 
 class OmittedRecords:

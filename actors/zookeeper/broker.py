@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from msgspec.structs import replace
-
 from minicluster import effects as fx
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
@@ -55,6 +53,7 @@ from minicluster.protocol.messages import (
 from minicluster.replica.broker_context import NO_BROKER_EPOCH
 from minicluster.rules import FailedReplicas
 from minicluster.security.protocols import LISTENER
+from minicluster.values import replace
 from minicluster.zookeeper.broker.admin_requests import (
     ADMIN_REQUESTS,
     process_admin,

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from minicluster import effects as fx
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.replica_manager import ReplicaManager
@@ -23,7 +21,7 @@ from minicluster.protocol.messages import (
     AlterPartitionResponse,
 )
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
-from minicluster.values import Value
+from minicluster.values import Value, replace
 from minicluster.zookeeper.broker.by_protocol import request_by_protocol, response_with_ids
 
 

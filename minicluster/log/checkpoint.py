@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from minicluster.protocol.records import (
     SnapshotHeaderRecord,
     VersionedRecord,
 )
-from minicluster.values import dataclass
+from minicluster.values import dataclass, replace
 
 CHECKPOINT_SUFFIX = ".checkpoint"
 BOOTSTRAP_NAME = "bootstrap.checkpoint"

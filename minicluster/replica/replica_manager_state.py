@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from minicluster.channel.controller_channel import CorrelationIds
@@ -47,6 +46,7 @@ from minicluster.replica.to_controller.alter_partition_manager import AlterParti
 from minicluster.replica.to_controller.directory_assignments import DirectoryAssignments
 from minicluster.replica.to_controller.replica_state_reports import ReplicaStateReports
 from minicluster.rules import Rules
+from minicluster.values import replace
 
 if TYPE_CHECKING:
     from minicluster.replica.add_partitions_to_txn import TransactionVerifier

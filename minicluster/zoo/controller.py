@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
@@ -244,7 +243,7 @@ def _s16(
     if session.epoch >= broker.epoch:
         return original(state, broker, session)
     state.hit("S16")
-    return broker_changes.broker_fenced(state, dataclasses.replace(broker, epoch=session.epoch))
+    return broker_changes.broker_fenced(state, replace(broker, epoch=session.epoch))
 
 
 @plant(broker_changes.broker_unfenced, "s67_unfencing_elects_nobody")

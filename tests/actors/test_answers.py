@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.uuids import format_uuid
 from minicluster.scenario import parse_scenario
+from minicluster.values import replace
 from tests.verify.in_process import verified
 
 CONFIG = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
@@ -331,7 +331,7 @@ def test_a_function_passes_another_request_on(cluster: MiniCluster, tmp_path: Pa
     """The node is judged by the request that it got."""
 
     def without_waiting(request: m.ProduceRequest) -> m.ProduceRequest:
-        return dataclasses.replace(request, acks=1)
+        return replace(request, acks=1)
 
     cluster.isolate(cluster.topic("orders")[0].followers)
     handle = cluster.intercept("Produce", without_waiting)
@@ -355,7 +355,7 @@ def test_a_generator_changes_the_response(cluster: MiniCluster, tmp_path: Path) 
         def moved(value: Any) -> Any:
             if hasattr(value, "committed_offset"):
                 at = 2 if getattr(value, "partition_index", 0) == 0 else value.committed_offset
-                return dataclasses.replace(value, committed_offset=at)
+                return replace(value, committed_offset=at)
             if not hasattr(value, "schema"):
                 return value
             arrays = {
@@ -363,7 +363,7 @@ def test_a_generator_changes_the_response(cluster: MiniCluster, tmp_path: Path) 
                 for spec in value.schema
                 if spec.type_ == "array" and getattr(value, spec.name)
             }
-            return dataclasses.replace(value, **arrays)
+            return replace(value, **arrays)
 
         return moved(response)
 

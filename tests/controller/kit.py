@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,9 +102,7 @@ class Cluster:
     lowest_alter_partition: int = 0  # no release rejects a version where its order is tested
 
     def __post_init__(self) -> None:
-        self.rules = dataclasses.replace(
-            self.rules, alter_partition_version_lowest=self.lowest_alter_partition
-        )
+        self.rules = replace(self.rules, alter_partition_version_lowest=self.lowest_alter_partition)
         features = {"eligible.leader.replicas.version": 1} if self.elr else {}
         self.topic_ids = iter(UUID(int=(3 << 64) + n) for n in range(1_000_000))
         self.machine = ControllerMachine(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from minicluster.metadata.image.partition import RECOVERING
@@ -10,6 +9,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.records import PartitionRecord, VersionedRecord
 from minicluster.rules import IsrChanges, Rules
+from minicluster.values import replace
 from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -19,9 +18,7 @@ from minicluster.rules import FailedReplicas, Rules
 from minicluster.values import replace
 from tests.controller.kit import Cluster, nobody
 
-KIP_589 = dataclasses.replace(
-    Rules.KAFKA_4_3, failed_replicas_reported_by=FailedReplicas.ALTER_REPLICA_STATE
-)
+KIP_589 = replace(Rules.KAFKA_4_3, failed_replicas_reported_by=FailedReplicas.ALTER_REPLICA_STATE)
 
 
 def cluster_of_three(rules: Rules = KIP_589, **options: Any) -> Cluster:
@@ -167,9 +164,7 @@ def test_what_was_acknowledged_dies_with_the_controller_and_can_be_reported_agai
 
 
 def test_it_works_below_the_metadata_version_that_has_directories() -> None:
-    rules = dataclasses.replace(
-        Rules.KAFKA_3_9, failed_replicas_reported_by=FailedReplicas.ALTER_REPLICA_STATE
-    )
+    rules = replace(Rules.KAFKA_3_9, failed_replicas_reported_by=FailedReplicas.ALTER_REPLICA_STATE)
     cluster = cluster_of_three(rules, metadata_version="3.6-IV0")
     cluster.request(report(cluster, 1, ("orders", 0)))
     cluster.run(cluster.now_ms)

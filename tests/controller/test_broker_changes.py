@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster, dir_id
 

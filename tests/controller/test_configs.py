@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.controller.kit import Cluster, dir_id
 
 ELR = "eligible.leader.replicas.version"

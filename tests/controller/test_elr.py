@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from minicluster.protocol.records import (
     ClearElrRecord,
 )
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.controller.kit import Cluster, dir_id
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"

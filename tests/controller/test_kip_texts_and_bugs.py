@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ BOTH = pytest.mark.parametrize("on", [True, False])
 
 
 def started(*brokers: int, elr: bool = False, **fields: Any) -> Cluster:
-    cluster = Cluster(rules=dataclasses.replace(Rules.KAFKA_4_3, **fields), elr=elr)
+    cluster = Cluster(rules=replace(Rules.KAFKA_4_3, **fields), elr=elr)
     cluster.start(*brokers)
     return cluster
 
@@ -167,7 +166,7 @@ def test_kip_858_a_replica_in_a_failed_directory_is_proposed_once_more(
 
     Source:  ReplicationControlManager.ineligibleReplicasForIsr, which looks at no directory.
     """
-    cluster = Cluster(rules=dataclasses.replace(Rules.KAFKA_4_3, replica_in_failed_dir_may_join=on))
+    cluster = Cluster(rules=replace(Rules.KAFKA_4_3, replica_in_failed_dir_may_join=on))
     cluster.start(1, 2)
     cluster.start(3, dirs=(dir_id(3, 0), dir_id(3, 1)))
     cluster.create("foo", (1, 2, 3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -318,7 +317,7 @@ def test_the_last_known_leader_of_3_9_goes_with_the_isr_and_of_4_x_with_the_lead
     with_isr: bool,
 ) -> None:
     """Two cases: the leadership ends; a leader remains, with a last known leader in the record."""
-    rules = dataclasses.replace(Rules.KAFKA_4_3, last_known_leader_goes_with_isr=with_isr)
+    rules = replace(Rules.KAFKA_4_3, last_known_leader_goes_with_isr=with_isr)
     fenced = registration(replicas=(1, 2), isr=(1, 2), leader=1)
     lost = build(fenced, acceptable=NOBODY, min_isr=1, rules=rules) or {}
     assert lost["leader"] == -1 and "isr" not in lost
@@ -390,7 +389,7 @@ def test_B42_a_change_is_written_where_anything_differs_and_only_there() -> None
 @pytest.mark.parametrize("shipped", [True, False])
 def test_nobody_is_no_last_known_leader(shipped: bool) -> None:
     partition = registration(replicas=(1, 2, 3), isr=(), elr=(2,), leader=-1)
-    rules = dataclasses.replace(Rules.KAFKA_4_3, last_known_leader_may_be_none=shipped)
+    rules = replace(Rules.KAFKA_4_3, last_known_leader_may_be_none=shipped)
     changed = build(partition, Targets(replicas=(2, 3)), acceptable=NOBODY, min_isr=1, rules=rules)
     assert changed is not None and changed["leader"] == -1
     assert changed.get("last_known_elr") == ((-1,) if shipped else None)
@@ -399,7 +398,7 @@ def test_nobody_is_no_last_known_leader(shipped: bool) -> None:
 @pytest.mark.parametrize("shipped", [True, False])
 def test_z56_a_removed_replica_leaves_the_elr(shipped: bool) -> None:
     partition = registration(replicas=(2, 3), isr=(3,), elr=(2,), leader=3)
-    rules = dataclasses.replace(Rules.KAFKA_4_3, removed_replica_stays_in_elr=shipped)
+    rules = replace(Rules.KAFKA_4_3, removed_replica_stays_in_elr=shipped)
     targets = Targets(replicas=(3, 2), removing=(2,))
     changed = build(partition, targets, acceptable=ANY, min_isr=2, rules=rules)
     assert changed is not None and changed["replicas"] == (3,)
@@ -409,7 +408,7 @@ def test_z56_a_removed_replica_leaves_the_elr(shipped: bool) -> None:
 @pytest.mark.parametrize("shipped", [True, False])
 def test_z56_a_removed_replica_is_no_last_known_leader(shipped: bool) -> None:
     partition = registration(replicas=(2, 3), isr=(3,), last_known_elr=(2,), leader=-1)
-    rules = dataclasses.replace(Rules.KAFKA_4_3, removed_replica_stays_in_elr=shipped)
+    rules = replace(Rules.KAFKA_4_3, removed_replica_stays_in_elr=shipped)
     targets = Targets(replicas=(3, 2), removing=(2,))
     changed = build(partition, targets, acceptable=NOBODY, min_isr=2, rules=rules)
     assert changed is not None and changed["replicas"] == (3,)

@@ -11,7 +11,6 @@ Source:  KIP-497, KIP-704, KIP-841, KIP-903; ReplicationControlManager.alterPart
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -34,8 +33,8 @@ from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster, nobody
 
 SHIPPED = Rules.KAFKA_4_3
-BY_497 = dataclasses.replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_497)
-BY_704 = dataclasses.replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_704)
+BY_497 = replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_497)
+BY_704 = replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_704)
 NOT_AUTHORIZED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 LEADER, FENCED, LEAVING, GONE, NO_REPLICA = 0, 4, 5, 6, 7
 

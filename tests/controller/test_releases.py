@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.controller.kit import CLUSTER_ID, Cluster, JavaRandom, dir_id, incarnation
 
 BOTH = pytest.mark.parametrize("on", [True, False])

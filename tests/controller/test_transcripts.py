@@ -6,12 +6,12 @@ import gzip
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.transcripts.__main__ import main
 from tests.transcripts.controller_player import play
 from tests.transcripts.report import DIFFER, HASH_ORDER, NOT_BUILT, Tally

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.codec import encode
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.coordinator.groups import Groups
 
 Subscription = m.ConsumerProtocolSubscription

@@ -120,6 +120,20 @@ def test_frozen_values_are_declared_by_the_decorator_of_the_house() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_values_are_copied_by_the_function_of_the_house() -> None:
+    """That of ``dataclasses`` fails on a struct when it is called, and a type checker cannot see
+    it."""
+    wrong = []
+    for path in sources(*PACKAGES):
+        names = {name for name, _ in imports_of(path)}
+        calls = re.search(r"\b(dataclasses|structs)\.replace\(", path.read_text())
+        if path.name != "values.py" and (
+            calls or names & {"dataclasses.replace", "msgspec.structs.replace"}
+        ):
+            wrong.append(str(path.relative_to(ROOT)))
+    assert not wrong, "\n".join(wrong)
+
+
 def test_machines_have_no_clock_thread_socket_or_chance() -> None:
     wrong = []
     for path in sources("minicluster"):

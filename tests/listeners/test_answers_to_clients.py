@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.protocol import messages as m
+from minicluster.values import replace
 from tests.verify.in_process import verified
 
 LIMIT_S = 60.0
@@ -116,7 +116,7 @@ def test_a_function_sees_what_a_client_sends_and_changes_what_it_gets(
     def throttle(request: m.ProduceRequest) -> Any:
         clients.append(request.topic_data[0].name)
         response = yield
-        return dataclasses.replace(response, throttle_time_ms=50)
+        return replace(response, throttle_time_ms=50)
 
     seen = cluster.intercept("Produce", throttle, client="app-1", versions="3-12")
     errors: list[object] = []

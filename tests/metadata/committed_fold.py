@@ -6,7 +6,7 @@ Source:  KIP-868; OffsetControlManager, MetadataBatchLoader.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from minicluster.log.batch import RecordBatch
@@ -18,6 +18,7 @@ from minicluster.protocol.records import (
     EndTransactionRecord,
     VersionedRecord,
 )
+from minicluster.values import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ of a fingerprint are shared, since they are what is compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +31,7 @@ from minicluster.metadata.image.security import (
 from minicluster.metadata.image.tables import digest_of, fingerprint, fingerprint_of_bytes
 from minicluster.metadata.metadata_version import FEATURE_NAME, KRAFT_VERSION, MAX_LEVEL, MIN_LEVEL
 from minicluster.protocol import records as r
+from minicluster.values import replace
 
 _SECTIONS = (
     "features",

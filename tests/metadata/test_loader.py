@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +39,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.metadata.records import batch, partition, topic, uid, version
 
 LEADER = LeaderAndEpoch(101, 4)

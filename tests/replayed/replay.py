@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import read_segment, write_segment
 from minicluster.protocol import messages as m
 from minicluster.protocol import records as r
+from minicluster.values import replace
 from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.run import Run
 

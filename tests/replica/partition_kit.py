@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +37,7 @@ from minicluster.replica.partition.reads import LogReadInfo, fetch_records
 from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
 from minicluster.rules import Rules
+from minicluster.values import replace
 
 LEADER = 101
 TOPIC_ID = UUID(int=77)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 
 import pytest
 
@@ -14,6 +13,7 @@ from minicluster.replica.broker_context import BrokerView
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.replica.test_fetcher import (
     BILLS,
     EPOCH_7,

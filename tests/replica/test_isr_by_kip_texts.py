@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from minicluster.replica.broker_context import AlterPartitionItem, AlterPartitio
 from minicluster.replica.partition.partition import CommittedPartitionState, PendingExpandIsr
 from minicluster.replica.to_controller.alter_partition_manager import alter_partition_results
 from minicluster.rules import IsrChanges, Rules
+from minicluster.values import replace
 from tests.replica.manager_kit import ManagerKit
 from tests.replica.partition_kit import TOPIC_ID, Bench
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from minicluster.rules import Rules
+from minicluster.values import replace
 from tests.transcripts.__main__ import main
 from tests.transcripts.partition import play
 from tests.transcripts.report import AGREE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from minicluster.replica.partition.partition import (
     PendingRecovery,
 )
 from minicluster.rules import Rules, UncleanRecovery
+from minicluster.values import replace
 from tests.replica.partition_kit import LEADER, Bench
 
 SHIPPED = Rules.KAFKA_4_3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -130,9 +129,7 @@ def test_sequences_come_in_their_order() -> None:
         drawn = [list(kind.steps(Draws(seed), kind.name, world)) for seed in range(20)]
         assert all(all(at_ms >= 0 for at_ms, _ in steps) for steps in drawn), kind.name
         assert max(map(len, drawn)) >= (1 if kind.name == "bridge" else 2), kind.name
-    assert not list(
-        SEQUENCES[5].steps(Draws(1), "ring", dataclasses.replace(world, controllers=3, brokers=3))
-    )
+    assert not list(SEQUENCES[5].steps(Draws(1), "ring", replace(world, controllers=3, brokers=3)))
 
 
 def test_sequences_wait_for_the_timeouts_of_their_cluster() -> None:
@@ -141,7 +138,7 @@ def test_sequences_wait_for_the_timeouts_of_their_cluster() -> None:
         for seed in range(10):
             world = World(brokers=3, controllers=3, log_dirs=2, victim=1, dynamic=True)
             slow = list(kind.steps(Draws(seed), kind.name, world))
-            quick = dataclasses.replace(world, session_ms=2_000, lag_ms=3_000, request_ms=2_000)
+            quick = replace(world, session_ms=2_000, lag_ms=3_000, request_ms=2_000)
             times = [at_ms for at_ms, _ in kind.steps(Draws(seed), kind.name, quick)]
             if len(times) == len(slow):  # else the pace decides what comes at all
                 assert sum(times) <= sum(at_ms for at_ms, _ in slow), kind.name

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from minicluster.durations import format_duration
@@ -12,6 +10,7 @@ from minicluster.scenario.nemesis import KINDS, Draws
 from minicluster.scenario.nemesis.draws import Step, World, replicated_load
 from minicluster.scenario.nemesis.partition_sequences import PARTITION_SEQUENCES
 from minicluster.scenario.reading import steps_of
+from minicluster.values import replace
 from tests.zoo.measure_campaign import ALL_RULES, faults, played_with
 
 WORLD = World(

@@ -15,6 +15,7 @@ from minicluster.log.segment import segment_name, write_segment
 from minicluster.protocol import records as r
 from minicluster.protocol.errors import UnsupportedVersion
 from minicluster.protocol.records import VersionedRecord
+from minicluster.values import replace
 
 NOTHING = VersionedRecord(r.NoOpRecord(), 0)
 KINDS = ("field", "field", "field", "field", "lost", "again", "shuffled", "foreign", "moved")
@@ -78,7 +79,7 @@ class Damage:
         name = self.rng.choice(names)
         others = [one.record for one in self.every if type(one.record) is type(message)]
         value = self._another(getattr(message, name), getattr(self.rng.choice(others), name))
-        changed = VersionedRecord(dataclasses.replace(message, **{name: value}), record.version)
+        changed = VersionedRecord(replace(message, **{name: value}), record.version)
         try:
             r.encode_record(changed)
         except UnsupportedVersion:  # the record's version has no room for it

@@ -6,7 +6,6 @@ import html
 import re
 import shlex
 import shutil
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from minicluster.actors.play.player import play
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.protocol import records as r
 from minicluster.scenario import load_scenario, parse_scenario
+from minicluster.values import replace
 from minicluster.verify import Finding, Report, Verdict, verify
 from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.reading import read_run

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
+from minicluster.values import replace
 from minicluster.verify.model import Evidence, Finding, Verdict
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary

@@ -14,7 +14,6 @@ idle. The others are then played alone.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import shutil
 import tempfile
@@ -69,15 +68,13 @@ class Found:
 
     def after(self, seed: int, acted: bool, broken: list[str], primary: Collection[str]) -> Found:
         """The outcome with one seed more."""
-        more = dataclasses.replace(
-            self, tried=tuple(sorted({*self.tried, seed})), acts=self.acts + acted
-        )
+        more = replace(self, tried=tuple(sorted({*self.tried, seed})), acts=self.acts + acted)
         if acted:
-            more = dataclasses.replace(more, acted=min(seed, more.acted or seed))
+            more = replace(more, acted=min(seed, more.acted or seed))
         if broken and seed <= (more.found or seed):
-            more = dataclasses.replace(more, found=seed, rules=tuple(broken))
+            more = replace(more, found=seed, rules=tuple(broken))
         if set(broken) & set(primary):
-            more = dataclasses.replace(more, primary=min(seed, more.primary or seed))
+            more = replace(more, primary=min(seed, more.primary or seed))
         return more
 
 

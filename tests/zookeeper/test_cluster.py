@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages import UpdateFeaturesRequest
 from minicluster.rules import FailedReplicas, Rules
+from minicluster.values import replace
 from minicluster.zookeeper.broker.refusals import refusal_of
 
 LEVELS = ("2.6", "2.7-IV2", "3.9")

@@ -177,13 +177,13 @@ def unregister_broker(
 def fence_broker(cluster: ClusterImage, record: FenceBrokerRecord, _: int) -> ClusterImage:
     """Apply a FenceBrokerRecord, which metadata.version 3.3-IV2 replaced."""
     broker = _existing(cluster, record.id, record.epoch)
-    return _with_broker(cluster, dataclasses.replace(broker, fenced=True))
+    return _with_broker(cluster, replace(broker, fenced=True))
 
 
 def unfence_broker(cluster: ClusterImage, record: UnfenceBrokerRecord, _: int) -> ClusterImage:
     """Apply an UnfenceBrokerRecord, which metadata.version 3.3-IV2 replaced."""
     broker = _existing(cluster, record.id, record.epoch)
-    return _with_broker(cluster, dataclasses.replace(broker, fenced=False))
+    return _with_broker(cluster, replace(broker, fenced=False))
 
 
 def change_broker(
@@ -205,7 +205,7 @@ def change_broker(
         _reject_shared_directories(cluster, broker.id, log_dirs)
     if record.cordoned_log_dirs is not None:
         cordoned = _in_java_order(record.cordoned_log_dirs)
-    changed = dataclasses.replace(
+    changed = replace(
         broker,
         fenced=broker.fenced if record.fenced == NO_CHANGE else record.fenced == FENCE,
         in_controlled_shutdown=broker.in_controlled_shutdown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from minicluster.errors import MiniclusterError
-from minicluster.values import dataclass
+from minicluster.values import dataclass, replace
 from minicluster.verify.reporting.junit import junit
 from minicluster.verify.reporting.page import page
 from minicluster.verify.reporting.report_data import GRAVE, ReportData

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
+from minicluster.values import replace
 from minicluster.verify.model import Evidence, Finding
 from minicluster.verify.rules.every import BY_ID, RULES
 

@@ -17,7 +17,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,7 +45,7 @@ from minicluster.log.locating import locate
 from minicluster.log.segment import check_contents, read_batches, read_piece
 from minicluster.own_folders import temporary_folder
 from minicluster.protocol.coordinator_records.described import record_types_of
-from minicluster.values import dataclass
+from minicluster.values import dataclass, replace
 from minicluster.verify.evidence.file_systems import is_uri, on_this_machine, place_of
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
 from minicluster.verify.spark.travel import Fetched, ship_package

@@ -7,7 +7,6 @@ other sessions are applied, and fire watches.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -331,7 +330,7 @@ class Player:
                     self.logged.has_next(controller, before)
                     or (not late and self._writes_follow(controller))
                 ):
-                    controller.waiting.append(dataclasses.replace(event, seen=None))
+                    controller.waiting.append(replace(event, seen=None))
                     return True
                 controller.restore(snapshot)
         return False
