@@ -20,14 +20,10 @@ Row = Mapping[str, Any]
 
 
 def load_arrow() -> None:
-    """Load what writes the trace now, in a thread that has time for it; an actor has not.
-
-    Arrow's own allocator keeps what each thread has ever used: 160 MB after a quarter of an hour.
-    """
+    """Load what writes the trace now, so that the end does not wait for it."""
     import pyarrow as pa
 
     importlib.import_module("pyarrow.parquet")
-    pa.set_memory_pool(pa.system_memory_pool())
     pa.array([0])  # the first array loads pandas, for 0.3 s
 
 

@@ -31,6 +31,9 @@ class LazyCrc:
     def __str__(self) -> str:
         return str(self._batch.crc)
 
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (self._batch.crc,)  # without the batch
+
 
 def voters_text(voters: VoterSet) -> str:
     """A voter set as a row has it: ``101@<directory id>,102@…``, without unknown directories."""

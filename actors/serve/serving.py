@@ -36,7 +36,7 @@ from minicluster.values import Value, dataclass, replace
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 STATUS_EVERY_S = 0.5
-TRACE_BYTES = 64_000_000
+TRACE_BYTES = 40_000_000
 END_S = 1.0  # an end that takes longer is told where no status is seen
 
 

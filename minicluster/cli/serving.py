@@ -114,7 +114,7 @@ REAL_TIME = 1.0
 @click.option(
     "--trace-mb",
     type=click.IntRange(1),
-    default=64,
+    default=40,
     show_default=True,
     help="MB of the trace on disk. Beyond it the oldest rows go, and rules that need them are "
     "unknown.",
