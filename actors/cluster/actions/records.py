@@ -13,11 +13,10 @@ from minicluster.errors import RequestRejected, UserError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.scenario.actions import topics as declared
-from minicluster.scenario.actions.arguments import Duration, read_duration
 
-WITHIN = "30s"
+WITHIN_MS = 30_000
 ALL_COMMITTED = -1  # an offset of DeleteRecords
-DELIVERY_WITHIN = "2m"  # delivery.timeout.ms
+DELIVERY_WITHIN_MS = 120_000  # delivery.timeout.ms
 
 
 def _check_topic(cluster: ClusterRoles, do: declared.Produce) -> None:
@@ -39,8 +38,8 @@ def _check_topic(cluster: ClusterRoles, do: declared.Produce) -> None:
 def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperation]:
     if do.rate is not None:
         return _start_load(cluster, do, do.rate)
-    longest: Duration = do.within or (DELIVERY_WITHIN if do.idempotent else WITHIN)
-    deadline_ms = cluster.now_ms + ms(read_duration(longest, "produce: within"))
+    longest_ms = DELIVERY_WITHIN_MS if do.idempotent else WITHIN_MS
+    deadline_ms = cluster.now_ms + (ms(do.within) if do.within else longest_ms)
     target = None if do.to is None else cluster.ids(do.to)[0]
     operations: list[ProduceOperation] = []
     producer = Producer() if do.idempotent else None

@@ -255,11 +255,13 @@ class Produce(Action):
                     raise UserError(f"produce: {name} does not go with a rate")
         self._check_lengths()
 
-    def _contents(self) -> Iterator[tuple[str, Any]]:
-        yield "values", self.values
-        yield "keys", self.keys
-        yield "headers", self.headers
-        yield "timestamps", self.timestamps
+    def _contents(self) -> tuple[tuple[str, Any], ...]:
+        return (
+            ("values", self.values),
+            ("keys", self.keys),
+            ("headers", self.headers),
+            ("timestamps", self.timestamps),
+        )
 
     def _check_lengths(self) -> None:
         """Lists have an entry for each record.
