@@ -60,6 +60,7 @@ class ServedConnection:
         "_arrived",
         "_encodes",
         "_ends",
+        "_host",
         "_last_left",
         "_listener",
         "_max_request_bytes",
@@ -99,6 +100,7 @@ class ServedConnection:
         self.carrier = carrier
         self.tls: TlsConnection | None = None
         self.principal: KafkaPrincipal | None = None
+        self._host = java_host(carrier.address)
         self.login = self.security.login(node_id, number)
         self.machine = ClientConnection(
             served.versions[node_id],
@@ -274,9 +276,9 @@ class ServedConnection:
         elif (principal := self.principal) is None:
             peer = None if self.tls is None else self.tls.peer
             principal = self.security.principals.principal(peer)
-        host = java_host(self.carrier.address)
-        protocol = self.security.protocol
-        return None if principal is None else Requester(principal, host, token, protocol, ends_ms)
+        if principal is None:
+            return None
+        return Requester(principal, self._host, token, self.security.protocol, ends_ms)
 
     def _work(self, effect: Decode | Encode) -> None:
         """Have a large message read or written, then continue."""
