@@ -184,6 +184,12 @@ class KafkaProcess:
         self._signal(signal.SIGCONT)
 
     @property
+    def pid(self) -> int:
+        """The id of the process, once it was started."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def is_running(self) -> bool:
         """It was started, and has not ended."""
         return self._process is not None and self._process.poll() is None
