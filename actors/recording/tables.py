@@ -12,7 +12,9 @@ half the room of Arrow's columns and a third of the time.
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import pickle
 import threading
 import weakref
@@ -97,9 +99,11 @@ class TableFile:
         Errors:  OSError; what pickle raises for a row that holds what is no value.
         """
         content = bytes(cramjam.zstd.compress(pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)))
-        written = self._file.write(len(content).to_bytes(_LENGTH_BYTES, "big") + content)
+        block = len(content).to_bytes(_LENGTH_BYTES, "big") + content
+        if self._file.write(block) < len(block):  # the disk took a part before it was full
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         self.rows += len(piece)
-        self.bytes += written
+        self.bytes += len(block)
         self.last = piece[-1].seq, piece[-1].vt
 
     def read(self) -> Iterator[Entry]:

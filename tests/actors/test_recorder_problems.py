@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+import resource
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play_once
 from minicluster.actors.recording.problems import RecorderWarning, one_line
 from minicluster.actors.recording.recorder import Recorder
-from minicluster.actors.recording.tables import TableFile
+from minicluster.actors.recording.tables import TableFile, TraceRow
 from minicluster.actors.serve import serving
 from minicluster.actors.serve.session import EXIT_UNKNOWN, Session
 from minicluster.log.batch import RecordBatch
@@ -184,6 +185,20 @@ def test_rows_that_the_disk_does_not_take_are_missing_and_named(
     [reason] = report.rule("F8").reasons
     assert "crashed" in reason and "No space left on device" in reason
     assert report.rule("E01").verdict is Verdict.VALID
+
+
+def test_a_piece_that_the_disk_takes_in_part_is_an_error(tmp_path: Path) -> None:
+    """What is left of it would be read as the beginning of the next one."""
+    file = TableFile(tmp_path / "rpc.rows")
+    piece = [TraceRow(number, number, {}) for number in range(10)]
+    file.write(piece)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.bytes + 5, limits[1]))
+    try:
+        with pytest.raises(OSError, match="No space left on device"):
+            file.write(piece)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_row_that_is_no_row_of_its_table_is_missing_and_named(tmp_path: Path) -> None:
