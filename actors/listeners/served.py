@@ -18,7 +18,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.exchange import Exchange, Sender
 from minicluster.actors.listeners.carrier import Carried, Carrier
@@ -37,11 +37,13 @@ from minicluster.actors.listeners.idle import IdleExpiry
 from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuotas
 from minicluster.actors.listeners.security import ListenerSecurity
 from minicluster.actors.listeners.senders import sending_node
-from minicluster.actors.listeners.tls import TlsConnection
 from minicluster.actors.network import Completion, Network
 from minicluster.errors import MiniclusterError
 from minicluster.security.principals import KafkaPrincipal, Requester, java_host
 from minicluster.security.sasl import SaslAuthenticator
+
+if TYPE_CHECKING:
+    from minicluster.actors.listeners.tls import TlsConnection
 
 Call = Callable[[], None]
 Work = Callable[[Decode | Encode, Callable[[Any], None]], None]
@@ -419,6 +421,8 @@ class ServedConnections:
         tls = connection.security.tls
         if tls is None:
             return connection
+        from minicluster.actors.listeners.tls import TlsConnection  # with OpenSSL
+
         connection.tls = TlsConnection(tls.context, carrier, connection, connection.log_close)
         connection.carrier = connection.tls
         return connection.tls

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl  # OpenSSL takes a tenth of the import of a cluster, most of which have no TLS
 
 
 class ServerTls:
