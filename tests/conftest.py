@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Generator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from docs.generate.short_table import short_table
 from minicluster.verify.spark import session
+from tests.house import sources
 
 # Where it is set, each process that a test starts compiles the package once more (1.3 s of the
 # processor), and each worker rewrites every assertion (14 s).
@@ -56,6 +58,20 @@ def marked_with_spark(source: str) -> frozenset[str] | None:
     return frozenset(names)
 
 
+@cache
+def text_of(file: Path) -> str:
+    return file.read_text()
+
+
+def file_of(config: pytest.Config, nodeid: str) -> Path:
+    return config.rootpath / nodeid.partition("::")[0]
+
+
+def shares_parsed_files(config: pytest.Config, nodeid: str) -> bool:
+    """A test of the house, or of another file that looks into all sources."""
+    return nodeid.startswith(HOUSE) or PARSED_ONCE in text_of(file_of(config, nodeid))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests that start Spark go to one worker, so that one JVM serves them all.
@@ -72,30 +88,36 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadGroupScheduling
 
     @cache
-    def text_of(file: str) -> str:
-        return (config.rootpath / file).read_text()
-
-    @cache
-    def marked(file: str) -> frozenset[str] | None:
+    def marked(file: Path) -> frozenset[str] | None:
         return marked_with_spark(text_of(file))
 
     def starts_spark(nodeid: str) -> bool:
-        file, _, rest = nodeid.partition("::")
-        names = marked(file)
+        rest = nodeid.partition("::")[2]
+        names = marked(file_of(config, nodeid))
         return names is None or re.split(r"::|\[|@", rest, maxsplit=1)[0] in names
 
     class Together(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
             if starts_spark(nodeid):
                 return "spark"
-            text = text_of(file := nodeid.partition("::")[0])
-            if nodeid.startswith(HOUSE) or PARSED_ONCE in text:
+            if shares_parsed_files(config, nodeid):
                 return HOUSE
-            if OF_MODULE in text:
-                return file
+            if OF_MODULE in text_of(file_of(config, nodeid)):
+                return nodeid.partition("::")[0]
             return str(super()._split_scope(nodeid))
 
     return Together(config, log)
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Behind the last test that needs the parsed files, forget them.
+
+    A million objects: the tests that look for garbage took 15 s longer.
+    """
+    if not shares_parsed_files(item.config, item.nodeid):
+        return
+    if nextitem is None or not shares_parsed_files(item.config, nextitem.nodeid):
+        sources.forget()
 
 
 def pytest_collection_finish() -> None:

@@ -31,6 +31,12 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(tree_of(path)))
 
 
+def forget() -> None:
+    """Free what was parsed."""
+    tree_of.cache_clear()
+    nodes_of.cache_clear()
+
+
 def room_of(path: Path) -> str:
     """The room of a file; of a file directly in minicluster the empty text."""
     parts = path.relative_to(ROOT).parts

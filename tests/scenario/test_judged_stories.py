@@ -1,11 +1,13 @@
-"""Stories whose runs Spark judges, all in one job: each goes as written and breaks no rule."""
+"""Stories whose runs are judged, all in one job: each goes as written and breaks no rule."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
@@ -14,6 +16,7 @@ from minicluster.scenario import load_scenario
 from minicluster.verify import Report, verify
 from minicluster.verify.evidence.reading import read_run
 from tests.verify.check_run import check_run
+from tests.verify.test_cut_logs import FEW_CUTS, check
 
 Story = Callable[[MiniCluster], None]
 
@@ -149,6 +152,7 @@ STORIES: dict[str, tuple[Story, dict[str, Any]]] = {
     ),
 }
 FILES = ("quorum", "reassigned")
+FOLDER = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +164,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             story(cluster)
             found[name] = cluster.save(folder / name)
     for name in FILES:
-        played = play(load_scenario(Path(__file__).with_name(f"{name}.yaml")), runs=folder)
+        played = play(load_scenario(FOLDER / f"{name}.yaml"), runs=folder)
         assert played.failure is None, played.failure
         found[name] = played.path
     return found
@@ -199,3 +203,29 @@ def test_what_a_fetch_under_way_brings_back_is_not_promised(reports: dict[str, R
     result = reports["fetch-under-way"].rule("D1")
 
     assert result.not_promised and result.looked_at
+
+
+def test_every_step_about_controllers_found_somebody_and_did_something(
+    runs: dict[str, Path],
+) -> None:
+    """All that a scenario can do to them is in one story (KIP-595, KIP-630, KIP-853)."""
+    rows = pq.read_table(runs["quorum"] / "trace" / "fault.parquet").to_pylist()
+    notes = {(row["action"], row["detail"].split(":")[0]) for row in rows if row["phase"] == "note"}
+    assert notes == {("set_config", "set retention.ms")}  # while three of five are gone
+    targets: dict[str, list[object]] = {}
+    for row in rows:
+        if row["phase"] == "start":
+            targets.setdefault(row["action"], []).extend(json.loads(row["targets"]))
+    actions = "compact cut isolate kill partition pause resign restart slow_disk snapshot wipe"
+    assert " ".join(sorted(targets)) == actions
+    assert all(targets.values())
+    assert sorted(targets["snapshot"]) == [101, 102, 103, 104, 105]  # type: ignore[type-var]
+    assert targets["wipe"] == [105]
+    assert len(targets["partition"]) == 4  # one way, to the other controllers
+    assert all(src != dst for src, dst in targets["partition"])  # type: ignore[misc,attr-defined]
+
+
+def test_a_reassignment_stays_innocent_when_its_log_is_truncated(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    check({runs["reassigned"]: load_scenario(FOLDER / "reassigned.yaml")}, tmp_path, 2, FEW_CUTS)
