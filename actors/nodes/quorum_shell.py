@@ -34,11 +34,11 @@ from minicluster.quorum.machine import QuorumMachine
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.node import Draws
 from minicluster.quorum.state.voters import (
-    Endpoint,
     Node,
     ReplicaKey,
     VersionRange,
     Voter,
+    VoterEndpoint,
     VoterSet,
 )
 from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER, SecurityProtocol
@@ -106,9 +106,9 @@ class QuorumPlan(Value, kw_only=True):
         every = {**self.listeners, CONTROLLER_LISTENER: self.controller_protocol}
         return ",".join(f"{name}:{protocol}" for name, protocol in every.items())
 
-    def endpoint(self, node_id: int) -> Endpoint:
+    def endpoint(self, node_id: int) -> VoterEndpoint:
         """The endpoint of a controller."""
-        return Endpoint(CONTROLLER_LISTENER, self.host(node_id), self.port(node_id))
+        return VoterEndpoint(CONTROLLER_LISTENER, self.host(node_id), self.port(node_id))
 
     @property
     def static_voters(self) -> VoterSet:
@@ -139,7 +139,7 @@ class QuorumPlan(Value, kw_only=True):
 
 
 @lru_cache(maxsize=16)
-def _static_voters(endpoints: tuple[tuple[int, Endpoint], ...]) -> VoterSet:
+def _static_voters(endpoints: tuple[tuple[int, VoterEndpoint], ...]) -> VoterSet:
     """One object for all nodes of a cluster, and for the next cluster of the same shape."""
     return VoterSet.of(
         Voter(key=ReplicaKey(node_id), endpoints=(endpoint,)) for node_id, endpoint in endpoints

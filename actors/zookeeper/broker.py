@@ -103,7 +103,7 @@ from minicluster.zookeeper.server.client import (
 from minicluster.zookeeper.server.messages import ZooKeeperWatchRequest, ZooKeeperWatchResponse
 from minicluster.zookeeper.server.operations import Create
 from minicluster.zookeeper.znodes import paths
-from minicluster.zookeeper.znodes.cluster import BrokerRegistration, Endpoint
+from minicluster.zookeeper.znodes.cluster import BrokerRegistration, ZnodeEndpoint
 from minicluster.zookeeper.znodes.notifications import encode_log_dir_event
 
 CONTROLLER = "controller"
@@ -133,7 +133,7 @@ class ZkBroker(Shell):
         host, port = plan.host(self.node_id), plan.port(self.node_id)
         self.registration = BrokerRegistration(
             endpoints=(
-                Endpoint(listener=LISTENER, security_protocol=LISTENER, host=host, port=port),
+                ZnodeEndpoint(listener=LISTENER, security_protocol=LISTENER, host=host, port=port),
             ),
             timestamp_ms=0,
             version=protocol.broker_znode_version,

@@ -24,7 +24,7 @@ from minicluster.protocol.messages import (
 from minicluster.quorum.message_checks import ResponseEpoch
 from minicluster.quorum.state.epoch_state import FollowerState
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.voters import Endpoint
+from minicluster.quorum.state.voters import VoterEndpoint
 
 UPDATE_VOTER_VERSION = 0
 ADD_VOTER_VERSION = 1
@@ -85,7 +85,7 @@ def epoch_of_update_response(
         return True
     leader_id = None if leader.leader_id < 0 else leader.leader_id
     endpoints = (
-        (Endpoint(node.listener_name, leader.host, leader.port),)
+        (VoterEndpoint(node.listener_name, leader.host, leader.port),)
         if leader_id is not None and leader.host
         else ()
     )

@@ -27,7 +27,7 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.messages.fetch import replica_state
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
-from minicluster.quorum.state.voters import Endpoint, Endpoints, Node, ReplicaKey
+from minicluster.quorum.state.voters import Endpoints, Node, ReplicaKey, VoterEndpoint
 
 FETCH_WITH_ENDPOINTS = 17
 
@@ -348,7 +348,7 @@ def response_endpoints(response: Any, leader_id: int | None, listener: str) -> E
     if leader_id is None:
         return ()
     return tuple(
-        Endpoint(listener, node.host, node.port)
+        VoterEndpoint(listener, node.host, node.port)
         for node in response.node_endpoints
         if node.node_id == leader_id
     )
@@ -356,4 +356,4 @@ def response_endpoints(response: Any, leader_id: int | None, listener: str) -> E
 
 def named_endpoints(listeners: Sequence[Any]) -> Endpoints:
     """The listeners of a request as endpoints."""
-    return tuple(Endpoint(each.name, each.host, each.port) for each in listeners)
+    return tuple(VoterEndpoint(each.name, each.host, each.port) for each in listeners)

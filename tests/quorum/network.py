@@ -26,7 +26,7 @@ from minicluster.quorum.effects import (
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.node import Draws
-from minicluster.quorum.state.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
+from minicluster.quorum.state.voters import Node, ReplicaKey, Voter, VoterEndpoint, VoterSet
 from minicluster.rules import Rules
 from tests.driving import Driving
 from tests.quorum.checks import Checks
@@ -40,8 +40,8 @@ def directory_of(node_id: int, life: int = 0) -> UUID:
     return UUID(int=(life << 64) | (1000 + node_id))
 
 
-def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
-    return (Endpoint(LISTENER, f"node{node_id}", 9090 + node_id),)
+def endpoints_of(node_id: int) -> tuple[VoterEndpoint, ...]:
+    return (VoterEndpoint(LISTENER, f"node{node_id}", 9090 + node_id),)
 
 
 def voter_of(node_id: int, *, dynamic: bool) -> Voter:

@@ -34,7 +34,7 @@ from minicluster.quorum.machine import QuorumMachine
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.epoch_state import FollowerState
 from minicluster.quorum.state.node import Draws
-from minicluster.quorum.state.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
+from minicluster.quorum.state.voters import Node, ReplicaKey, Voter, VoterEndpoint, VoterSet
 from minicluster.rules import Rules
 from tests.quorum.bootstrap import bootstrap_checkpoint
 from tests.transcripts import quorum_forms as forms
@@ -142,7 +142,7 @@ class Player:
                     if voter["in_voter_set_with_directory_id"]
                     else None,
                 ),
-                endpoints=(Endpoint(self.header["listener"], voter["host"], voter["port"]),),
+                endpoints=(VoterEndpoint(self.header["listener"], voter["host"], voter["port"]),),
             )
             for voter in self.header["voters"]
         )
@@ -160,7 +160,7 @@ class Player:
             bootstrap_servers=[
                 Node(each["id"], each["host"], each["port"]) for each in header["bootstrap_servers"]
             ],
-            endpoints=(Endpoint(header["listener"], f"node{local}", 9090 + local),),
+            endpoints=(VoterEndpoint(header["listener"], f"node{local}", 9090 + local),),
             listener_name=header["listener"],
             persisted=self.stored,
             can_become_voter=header["can_become_voter"],

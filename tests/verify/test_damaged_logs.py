@@ -51,7 +51,7 @@ def check(report: Report, runs: int) -> None:
 
 
 def test_damaged_logs_are_judged_live_as_afterwards(judge: Judge) -> None:
-    report, done = judge(0, 8)
+    report, done = judge(0, 5)
 
     check(report, len(done))
 

@@ -122,7 +122,7 @@ def _fuzzed(whole: Path, folder: Path, seed: int) -> None:
 
 
 def test_no_damage_goes_unnoticed_and_none_is_a_traceback(whole: Path, tmp_path: Path) -> None:
-    for seed in range(30):
+    for seed in range(20):
         _fuzzed(whole, tmp_path, seed)
 
 

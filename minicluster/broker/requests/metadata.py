@@ -42,7 +42,7 @@ _TOPIC_OPERATIONS = 8
 
 K = TypeVar("K")
 Topic = MetadataResponse.MetadataResponseTopic
-Partition = MetadataResponse.MetadataResponsePartition
+PartitionMetadata = MetadataResponse.MetadataResponsePartition
 
 
 def metadata(
@@ -206,7 +206,7 @@ def _topic(state: ApiState, topic: TopicImage, version: int) -> Topic:
 
 def _partition(
     state: ApiState, topic: str, index: int, partition: PartitionRegistration, version: int
-) -> Partition:
+) -> PartitionMetadata:
     leader = state.image.cluster.broker(partition.leader)
     reachable = leader is not None and state.endpoint(leader) is not None
     replicas, isr = partition.replicas, partition.isr
@@ -219,7 +219,7 @@ def _partition(
         error = ErrorCode.LISTENER_NOT_FOUND
     else:
         error = ErrorCode.LEADER_NOT_AVAILABLE
-    return Partition(
+    return PartitionMetadata(
         error_code=error,
         partition_index=index,
         leader_id=partition.leader if reachable else -1,

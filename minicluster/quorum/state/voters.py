@@ -43,7 +43,7 @@ class ReplicaKey(Value):
         return self.id == other.id and self.directory_id in (None, other.directory_id)
 
 
-class Endpoint(Value):
+class VoterEndpoint(Value):
     """Where one listener of a node is."""
 
     name: str
@@ -51,7 +51,7 @@ class Endpoint(Value):
     port: int
 
 
-Endpoints = tuple[Endpoint, ...]
+Endpoints = tuple[VoterEndpoint, ...]
 
 
 class Node(Value):
@@ -194,7 +194,7 @@ class VoterSet(Value):
         return cls.of(
             Voter(
                 key=ReplicaKey.of(voter.voter_id, voter.voter_directory_id),
-                endpoints=tuple(Endpoint(e.name, e.host, e.port) for e in voter.endpoints),
+                endpoints=tuple(VoterEndpoint(e.name, e.host, e.port) for e in voter.endpoints),
                 versions=VersionRange(
                     voter.kraft_version_feature.min_supported_version,
                     voter.kraft_version_feature.max_supported_version,
@@ -207,5 +207,6 @@ class VoterSet(Value):
 @lru_cache(maxsize=256)
 def _static(ids: tuple[int, ...], listener: str) -> VoterSet:
     return VoterSet.of(
-        Voter(key=ReplicaKey(i), endpoints=(Endpoint(listener, f"node{i}", 9090 + i),)) for i in ids
+        Voter(key=ReplicaKey(i), endpoints=(VoterEndpoint(listener, f"node{i}", 9090 + i),))
+        for i in ids
     )

@@ -16,7 +16,7 @@ from minicluster.values import Value
 from minicluster.zookeeper.znodes.json_text import decode_object, encode_in_order, hashed
 
 
-class Endpoint(Value, kw_only=True):
+class ZnodeEndpoint(Value, kw_only=True):
     """A listener of a broker."""
 
     listener: str
@@ -28,7 +28,7 @@ class Endpoint(Value, kw_only=True):
 class BrokerRegistration(Value, kw_only=True):
     """The ephemeral znode of a broker: version 5 has features (IBP 2.7), version 4 has none."""
 
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[ZnodeEndpoint, ...]
     timestamp_ms: int
     version: int = 5
     jmx_port: int = -1
@@ -73,11 +73,11 @@ class BrokerRegistration(Value, kw_only=True):
             raise ProtocolError("broker registration", "", f"bad value: {error!r}") from error
 
 
-def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
+def _endpoint(text: str, protocols: Mapping[str, str]) -> ZnodeEndpoint:
     listener, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
     protocol = protocols.get(listener, listener)
-    return Endpoint(listener=listener, security_protocol=protocol, host=host, port=int(port))
+    return ZnodeEndpoint(listener=listener, security_protocol=protocol, host=host, port=int(port))
 
 
 def encode_controller(broker: int, timestamp_ms: int, *, with_kraft_epoch: bool) -> bytes:

@@ -29,7 +29,7 @@ from minicluster.zookeeper.server.machine import ZooKeeperMachine
 from minicluster.zookeeper.server.operations import Create, GetData, Multi, Request, Result, SetData
 from minicluster.zookeeper.server.watches import WatchEvent
 from minicluster.zookeeper.znodes import paths
-from minicluster.zookeeper.znodes.cluster import BrokerRegistration, Endpoint
+from minicluster.zookeeper.znodes.cluster import BrokerRegistration, ZnodeEndpoint
 from minicluster.zookeeper.znodes.partition_state import PartitionState
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment, encode_config
 
@@ -68,7 +68,7 @@ class Kit:
         """Brokers register, and may become the controller."""
         for broker in brokers:
             self.sessions[broker] = self._open(broker)
-            endpoint = Endpoint(
+            endpoint = ZnodeEndpoint(
                 listener="PLAINTEXT",
                 security_protocol="PLAINTEXT",
                 host=f"node{broker}",

@@ -36,7 +36,7 @@ _NO_OFFSET = -1
 
 Group = OffsetFetchResponse.OffsetFetchResponseGroup
 Topic = OffsetFetchResponse.OffsetFetchResponseTopics
-Partition = OffsetFetchResponse.OffsetFetchResponsePartitions
+PartitionOffset = OffsetFetchResponse.OffsetFetchResponsePartitions
 RequestGroup = OffsetFetchRequest.OffsetFetchRequestGroup
 RequestTopic = OffsetFetchRequest.OffsetFetchRequestTopics
 
@@ -202,7 +202,7 @@ def fetched_offset(
         return _no_offset(key[2], ErrorCode.UNSTABLE_OFFSET_COMMIT)
     if value is None:
         return _no_offset(key[2], ErrorCode.NONE)
-    return Partition(
+    return PartitionOffset(
         partition_index=key[2],
         committed_offset=value.offset,
         committed_leader_epoch=value.leader_epoch,
@@ -215,7 +215,7 @@ def _is_of_other_topic(value: OffsetAndMetadata, topic_id: Any) -> bool:
 
 
 def _no_offset(index: int, error: ErrorCode) -> Any:
-    return Partition(
+    return PartitionOffset(
         partition_index=index,
         committed_offset=_NO_OFFSET,
         committed_leader_epoch=-1,
