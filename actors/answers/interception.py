@@ -101,7 +101,7 @@ class Interception(Answer):
         )
 
     def _check(self, body: Any, kind: type[Any], exchange: Exchange) -> None:
-        """Errors:  UserError for what is no such message, or not of this version."""
+        """Errors:  UserError for anything but such a message, or not of this version."""
         if type(body) is not kind:
             kinds = f"{exchange.api}Request or {exchange.api}Response, drop, close, reset or None"
             raise UserError(f"intercept: {self._name} gave {shown(body)}; it gives a {kinds}")

@@ -4,8 +4,8 @@
 ``super_users`` turns the authorizer on. A user's password is known to PLAIN and, as records of the
 metadata log, to both SCRAM mechanisms.
 
-A listener whose name is no protocol's has one by ``listener.security.protocol.map``. What is set
-for ``listener.name.NAME.…`` counts for that listener before what is set for all.
+A listener that is not named as a protocol has one by ``listener.security.protocol.map``. What is
+set for ``listener.name.NAME.…`` counts for that listener before what is set for all.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ class Topic:
     def __getitem__(self, index: int) -> Partition:
         """A partition by its number.
 
-        Errors:  IndexError if there is none; UserError for what is no number, or no topic.
+        Errors:  IndexError if there is none; UserError for another type, or no topic.
         """
         if not isinstance(index, int) or isinstance(index, bool):
             raise UserError(f"{self}: {shown(index)} is not the number of a partition; write [0]")

@@ -30,7 +30,7 @@ class Carrier(Protocol):
 
 
 class Carried(Protocol):
-    """What takes the bytes of a carrier."""
+    """It takes the bytes of a carrier."""
 
     @property
     def is_open(self) -> bool: ...

@@ -138,7 +138,7 @@ class TlsConnection:
         if self.is_open:
             self._on_problem(f"TLS: {self.problem}")
         if not (self._is_ready or self._outgoing.pending):
-            self._carrier.write(_INTERNAL_ERROR)  # of bytes that are no TLS, OpenSSL says nothing
+            self._carrier.write(_INTERNAL_ERROR)  # of bytes that are not TLS, OpenSSL says nothing
         self._send()
         self.connection.drop()
 

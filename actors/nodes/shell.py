@@ -59,7 +59,7 @@ class NodeContext(Value, kw_only=True):
         return supported_features(self.rules, unstable=self.config.unstable_feature_versions)
 
     def features_of_controller_listener(self) -> dict[str, tuple[int, int]]:
-        """What a controller shows clients: it goes by another config than what it registers with.
+        """A controller shows clients these: not by the config by which it registers.
 
         Source:  SimpleApiVersionManager, ControllerServer.startup.
         """

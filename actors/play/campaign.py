@@ -224,7 +224,7 @@ def broken_at_end(cluster: RunningCluster) -> ScenarioFailure | None:
 def _judged(
     cluster: RunningCluster, path: Path | None, rules: Sequence[str] | None
 ) -> ScenarioFailure | None:
-    """What rules say of a run that has ended: the first promise that it breaks.
+    """The first promise that a run breaks which has ended.
 
     Shapes:  path: of its folder, None: there is none yet.
     """

@@ -444,7 +444,7 @@ class TestItem(Value, kw_only=True):
     Shapes:  shape: of its cluster, as markers give it. parameters: of ``parametrize``.
     """
 
-    __test__ = False  # pytest: it is no test
+    __test__ = False  # pytest: it is not a test
 
     nodeid: str
     name: str
@@ -488,7 +488,7 @@ def _call(at_ms: int, step: Mapping[str, Any]) -> str:
 
 
 def story(found: Found) -> list[str]:
-    """What a failure hangs on, for people."""
+    """The conditions of a failure, for people."""
     first = found.first
     if found.shortest is None:
         return [

@@ -61,7 +61,7 @@ def replay_run(run: Path, *, runs: Path) -> tuple[Before, Played]:
 
 
 def changed_code(run: Path, again: Path) -> list[str]:
-    """What the programs of a run are made of and is another now, a line each.
+    """The sources of a run's programs that are others now, a line each.
 
     Shapes:  run, again: the folders of the run and of its replay.
     """

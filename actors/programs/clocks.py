@@ -96,7 +96,7 @@ class _Traveller(time_machine.Traveller):
 
 
 class Switched:
-    """What is switched for as long as a cluster has programs, besides the trip-wire's names."""
+    """The switches for as long as a cluster has programs, besides the trip-wire's names."""
 
     def __init__(self) -> None:
         self._travel = time_machine.travel(0, tick=False)

@@ -20,7 +20,7 @@ HIGH_WATER = 64 * 1024  # of bytes that the other side has not taken, as asyncio
 
 
 class Carrier(Protocol):
-    """What takes the bytes of a program to the other side."""
+    """It takes the bytes of a program to the other side."""
 
     unsent: Any  # bytes that the other side has not taken
 
@@ -119,7 +119,7 @@ class Transport(asyncio.Transport):
             self._loop.call_soon(self._lose, None)
 
     def _force_close(self, error: Any) -> None:
-        """What asyncio's TLS calls where a handshake fails."""
+        """Called by asyncio's TLS where a handshake fails."""
         self.abort()
 
     # The other side.

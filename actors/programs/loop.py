@@ -70,7 +70,7 @@ class Host(Protocol):
         """A server at an address of the simulated network."""
 
     def resolve(self, host: Any, port: Any) -> list[Any]:
-        """What ``getaddrinfo`` gives."""
+        """The result of ``getaddrinfo``."""
 
     def block(self, holds: Callable[[], bool], timeout_s: float | None, waiting: list[Any]) -> bool:
         """Wait in the thread that calls this."""

@@ -1,4 +1,4 @@
-"""What is other in this interpreter while a cluster has programs; several clusters share it.
+"""The changes of this interpreter while a cluster has programs; several clusters share them.
 
 Each switch asks who runs: outside of a program's step all is as ever.
 """

@@ -20,7 +20,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 
 class LogLine(Value):
-    """What a program has logged.
+    """A line that a program has logged.
 
     Units:   seq: the run's last event by then.
     """

@@ -1,4 +1,4 @@
-"""What is committed, and the image of it: the follower that tests and the recorder look at."""
+"""The committed log and its image: the follower that tests and the recorder look at."""
 
 from __future__ import annotations
 

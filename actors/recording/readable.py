@@ -99,7 +99,7 @@ def _hit_fault(event: Event) -> str | None:
 
 
 def _line_of(event: Event) -> tuple[Any, ...] | None:
-    """What events that follow each other share if they are one line; None: they are not."""
+    """The key that events in one line share; None: they are lines of their own."""
     row = event[3] if len(event) > 3 else None
     if not isinstance(row, Mapping):
         return None
@@ -121,7 +121,7 @@ def readable(events: Sequence[Event]) -> str:
 
 
 def _several(events: Sequence[Event]) -> str:
-    """What is said of events that are one line."""
+    """The text of events that are one line."""
     first, last = events[0][3], events[-1][3]
     if _hit_fault(events[0]) is not None:
         nodes = sorted({str(node) for event in events for node in event[3]["targets"]})

@@ -143,7 +143,7 @@ class Recorder:
         return number
 
     def event(self, kind: str, *details: Any) -> None:
-        """Record an event that is no row, for people."""
+        """Record an event that is not a row, for people."""
         self._told.append((self.number(), self._clock.now_ms, kind, *details))
 
     def trace(self, table: str, row: Mapping[str, Any]) -> int:
@@ -437,7 +437,7 @@ class Recorder:
     ) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), even an empty one.
 
-        Shapes:  end: rows of the end of the run, which are no events and not in the hash. on_part:
+        Shapes:  end: rows of the end of the run, which are neither events nor in the hash. on_part:
                  called with the name of each table, and with its rows as they are written.
                  -> how many rows each table has.
         """

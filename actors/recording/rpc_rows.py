@@ -15,7 +15,7 @@ from minicluster.security.principals import Requester
 
 
 class RpcRow(Struct, array_like=True, gc=False):
-    """What is recorded of an exchange: filled in until it has ended, and not changed from then on.
+    """The record of an exchange: filled in until it has ended, and not changed from then on.
 
     Shapes:  request and response: with sizes in place of record batches. weight: of both, in bytes.
     Units:   *_ms virtual milliseconds; *_seq event numbers.

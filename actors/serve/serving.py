@@ -249,7 +249,7 @@ def _run(session: Session) -> tuple[Response | None, ScenarioFailure | None]:
 def _unseen(cluster: RunningCluster) -> tuple[Response | None, ScenarioFailure | None]:
     """The gaps in the record of a run; only a failure of the recorder is one of the command.
 
-    The trace of a cluster that serves for hours reaches its bound; that alone is no exit code of 2.
+    The trace of a cluster that serves for hours reaches its bound; that alone does not end with 2.
     """
     lacking = unseen(cluster)
     if lacking is None or not cluster.recorder.own_problems.so_far():

@@ -218,7 +218,7 @@ def _keep(
 
 
 def _begin_line(seeds: str, minutes: float | None, faults: tuple[str, ...]) -> str:
-    """What the campaign plays, in a line before its first seed."""
+    """The line before the first seed: which scenarios the campaign plays."""
     which = f"seed{'s' * ('-' in seeds)} {seeds}"
     planted = f" with {', '.join(faults)}" if faults else ""
     time = "some seconds each" if minutes is None else f"for {minutes:g} min"

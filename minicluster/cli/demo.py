@@ -80,7 +80,7 @@ def demo(scenario: Path, fault: str | None, runs: Path, every_rule: bool) -> int
 
 
 def _meaning(fault: str) -> str:
-    """What a planted fault does.
+    """The sentence about a planted fault.
 
     Errors:  UserError for an unknown fault.
     """

@@ -56,7 +56,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]
 def user_and_password(text: str) -> tuple[str, str]:
     """The value of an option --sasl.
 
-    Errors:  UserError for one that is no USER:PASSWORD; it does not show the password.
+    Errors:  UserError for one that is not USER:PASSWORD; it does not show the password.
     """
     name, colon, password = text.partition(":")
     if not (name and colon and password):

@@ -68,7 +68,7 @@ def fetch_offsets(
     (KIP-447): it may still commit, and the next owner of a partition must not transform again what
     it has transformed.
 
-    Shapes:  ``then`` takes None where the member is no member any more.
+    Shapes:  ``then`` takes None where the member has left the group.
     """
     kind = OffsetFetchRequest
     group = kind.OffsetFetchRequestGroup(

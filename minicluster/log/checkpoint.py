@@ -114,7 +114,7 @@ def snapshot_of(content: SegmentContent) -> Snapshot:
     control = [record.message for batch in batches for record in control_records(batch)]
     if not control or not isinstance(control[0], SnapshotHeaderRecord):
         raise _incomplete(content, 0, "it does not begin with a snapshot header")
-    # A data batch behind the footer is no part of a snapshot, though the footer is the last of the
+    # A data batch behind the footer is not part of a snapshot, though the footer is the last of the
     # control records.
     if not isinstance(control[-1], SnapshotFooterRecord) or not batches[-1].is_control:
         last = content.batches[-1]

@@ -108,7 +108,7 @@ def read_batches(
             torn = _torn_tail(path, buffer, position, start, last_offset, str(error), whole)
             return SegmentContent(path, tuple(placed), torn)
         if batch.base_offset <= last_offset:
-            # No checksum covers a base offset. A whole batch is no torn tail: dropped as one, it
+            # No checksum covers a base offset. A whole batch is not a torn tail: dropped as one, it
             # would take all good batches behind a wrong offset with it.
             raise LogCorruption(
                 file=str(path),

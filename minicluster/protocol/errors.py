@@ -6,7 +6,7 @@ from minicluster.errors import MiniclusterError
 
 
 class ProtocolError(MiniclusterError):
-    """Bytes that are no message, or a value that no message can carry.
+    """Bytes that are not a message, or a value that no message can carry.
 
     The text names the message, its version, the field and, on decoding, the offset in the buffer.
     """

@@ -248,7 +248,7 @@ def step_of(number: int, value: Any, where: str) -> Step:
 
 
 def _meant_do(value: Mapping[Any, Any]) -> str:
-    """What to write for a step that begins with the name of its action."""
+    """The hint for a step that begins with the name of its action."""
     for name in value:
         if isinstance(name, str) and (near := get_close_matches(name, ACTIONS, 1, 0.75)):
             return f"; write do: {near[0]}"

@@ -45,7 +45,7 @@ class MetadataAccounts:
         token = self.image().delegation_tokens.get(token_id)
         if token is None or self.secret_key is None:
             return None
-        # Kafka draws the salt. This one is no secret either, and the same in every run.
+        # Kafka draws the salt. This one is not a secret either, and the same in every run.
         salt = hashlib.sha256(f"{mechanism.name} {token_id}".encode()).digest()
         secret = password(token_hmac(self.secret_key, token_id))
         salted = salted_password(mechanism, secret, salt, MIN_ITERATIONS)

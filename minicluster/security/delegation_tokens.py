@@ -52,7 +52,7 @@ def owner_of(
 ) -> KafkaPrincipal | None:
     """Whose token is to be made: the requester's own, unless it names somebody else (KIP-373).
 
-    None for a name without a type, which is no principal.
+    None for a name without a type, which is not a principal.
     """
     if not request.owner_principal_name:
         return requester

@@ -1,4 +1,4 @@
-"""What the server's side of a SASL mechanism is, whichever it is."""
+"""The server's side of a SASL mechanism, whichever it is."""
 
 from __future__ import annotations
 

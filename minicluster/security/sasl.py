@@ -91,7 +91,7 @@ class SaslContext(Value, kw_only=True):
 
 
 class SaslOutcome(Value, kw_only=True):
-    """What follows from a frame.
+    """The outcome of a frame.
 
     Shapes:  response: a frame without its length; closes: the connection ends after it, when
              connection.failed.authentication.delay.ms have passed; reason: for the log.

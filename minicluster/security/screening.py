@@ -89,7 +89,7 @@ class Asked(Value):
 
 
 class Screened(Value):
-    """What is left of a request, and what completes the response to that."""
+    """The rest of a request, and what completes the response to that."""
 
     request: Any
     complete: Complete = lambda response: response

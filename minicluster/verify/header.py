@@ -1,4 +1,4 @@
-"""What a run says of itself at its end: crashes, the controllers' indexes, trace hashes."""
+"""A run about itself at its end: crashes, the controllers' indexes, trace hashes."""
 
 from __future__ import annotations
 

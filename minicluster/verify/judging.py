@@ -29,7 +29,7 @@ _REMEMBERED_MAX = 100_000  # steps about which the rules are not asked again
 
 
 class Tally(Struct):
-    """What one rule has looked at in one run."""
+    """The count of one rule in one run: cases, findings, exemptions."""
 
     looked_at: int
     not_promised: int
@@ -59,7 +59,7 @@ class Tally(Struct):
 
 
 class Remembered:
-    """What the rules say of steps that many records share.
+    """The outcomes of the rules for steps that many records share.
 
     Shapes:  times: how often they came since they were counted last.
     """
@@ -239,12 +239,12 @@ class Judge:
         return new
 
     def tally(self, rule_id: str) -> Tally:
-        """What a rule has looked at so far."""
+        """The tally of a rule so far."""
         self._count_again()
         return self._tallies[rule_id]
 
     @property
     def tallies(self) -> dict[str, Tally]:
-        """What each rule has looked at so far."""
+        """The tally of each rule so far."""
         self._count_again()
         return self._tallies

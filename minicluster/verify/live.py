@@ -79,7 +79,7 @@ class LiveJudge:
 
     @property
     def not_promised(self) -> Mapping[str, int]:
-        """What each rule has met so far that it does not promise."""
+        """The cases so far, by rule, in which it promises nothing."""
         return {rule: tally.not_promised for rule, tally in self.judge.tallies.items()}
 
     def load(self, records: Iterable[r.VersionedRecord], end_offset: int) -> list[Finding]:

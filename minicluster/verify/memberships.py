@@ -93,7 +93,7 @@ class Memberships:
             self._unclean.append((partition, step, offset, active))
 
     def _beside_brokers(self, partition: PartitionHistory, step: PartitionStep) -> None:
-        """What a record means beside the brokers as they are now."""
+        """The meaning of a record beside the brokers as they are now."""
         brokers, leader, is_in_place = dict.fromkeys(step.entering), step.elected, True
         if step.creates:
             brokers |= dict.fromkeys(step.after.replicas)
@@ -254,7 +254,7 @@ class Memberships:
 
 
 def _beside_brokers(step: PartitionStep, active: Ids, is_in_place: bool) -> Said:
-    """What rules say of a record and the brokers that are active right before it."""
+    """The outcomes of rules about a record and the brokers that are active right before it."""
     if step.elected is not None:
         yield from a_broker_is_unfenced_before_it_is_elected(step, active)
         yield from an_elected_leaders_directory_is_online(step, is_in_place)
@@ -267,7 +267,7 @@ def _beside_brokers(step: PartitionStep, active: Ids, is_in_place: bool) -> Said
 def _standing(
     step: PartitionStep, inactive: Ids, leader_is_inactive: bool, directories: Directories
 ) -> Said:
-    """What rules say of the state in which an operation leaves a partition."""
+    """The outcomes of rules about the state in which an operation leaves a partition."""
     yield from every_isr_member_is_active(step, inactive)
     yield from the_leader_is_active(step, leader_is_inactive)
     yield from a_recovering_partition_has_one_member(step.after, step.level, step.elr_on)

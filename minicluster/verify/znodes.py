@@ -76,7 +76,7 @@ class StateWrite:
 
 
 def said_of(table: str, row: Row) -> Said:
-    """What the rules say of a row of the log."""
+    """The outcomes of the rules about a row of the log."""
     match table, row["kind"]:
         case "znode_controllers", "Controller":
             yield from a_controller_epoch_has_one_writer(row["broker"], row["together"])

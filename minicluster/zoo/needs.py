@@ -1,4 +1,4 @@
-"""What a fault needs of a drawn scenario to act: kinds of disturbances, clients, a shape.
+"""The needs of faults in a drawn scenario: kinds of disturbances, clients, a shape.
 
 A fault that is not named here acts in most scenarios. The kinds are those of
 ``minicluster.scenario.nemesis`` and ``minicluster.zookeeper.nemesis``.
@@ -82,7 +82,7 @@ NEEDS: Mapping[str, Needs] = {
 
 
 def needs_of(faults: Iterable[str]) -> Needs:
-    """What several faults need together; where two contradict each other, the first one's."""
+    """The needs of several faults together; where two contradict each other, the first one's."""
     kinds: dict[str, None] = {}
     fixed: dict[str, float] = {}
     for fault in faults:

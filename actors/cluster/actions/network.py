@@ -238,4 +238,4 @@ def _link(condition: Condition) -> list[int]:
 _effect = attrgetter(
     "kind", "src", "dst", "apis", "probability", "mean_ms", "min_ms", "distribution"
 )
-"""What a condition does, and on which link: two with the same are as good as one."""
+"""The effect of a condition, and its link: two with the same are as good as one."""

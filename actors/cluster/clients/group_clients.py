@@ -1,6 +1,6 @@
 """The actors around a consumer in a group and a transactional producer.
 
-Like the cluster's own client they are no nodes: no network fault affects their links. They send
+Like the cluster's own client they are not nodes: no network fault affects their links. They send
 the requests of Kafka's clients, and the trace has their responses as those of any client.
 """
 

@@ -1,1 +1,1 @@
-"""What a client library takes from elsewhere than the standard library's names: one file each."""
+"""The reach of client libraries beyond the standard library's names: one file each."""

@@ -345,7 +345,7 @@ def _ineligible_refusal(state: ClusterState, proposal: Proposal) -> Refusal | No
 
 @step
 def ineligible_replicas(state: ClusterState, proposal: Proposal) -> list[tuple[int, Reason, str]]:
-    """The members that may not be in an ISR, each with its reason; old members are no exception.
+    """The members that may not be in an ISR, each with its reason; old members are not exempt.
 
     The metadata of the leader lags, so it can propose a replica that is fenced by now. Accepted,
     such a replica would stay in the ISR: fencing takes it out once, before that, and the leader

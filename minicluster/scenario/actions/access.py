@@ -102,5 +102,5 @@ class Revoke(OfUser):
     """Remove the ACLs of a user for operations on a resource, grants and denials.
 
     Arguments:  as those of ``grant``.
-    Errors:  as ``grant``; what is not there is no error.
+    Errors:  as ``grant``; whatever is not there is left alone.
     """

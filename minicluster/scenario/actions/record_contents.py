@@ -1,6 +1,6 @@
 """The contents of records, as a test or a file writes them: values, keys, headers, timestamps.
 
-Bytes that are no text are ``{base64: gIE=}`` in a file, which has text alone.
+Bytes that are not a text are ``{base64: gIE=}`` in a file, which has text alone.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Shape(Value):
         return self.brokers | self.controllers | self.others
 
     def nodes(self, expression: Expression) -> frozenset[int] | None:
-        """All nodes that an expression may select; None for clients, and for what is no nodes."""
+        """All nodes that an expression may select; None for clients, and for what is not nodes."""
         match expression:
             case Word("brokers"):
                 return self.brokers
@@ -143,14 +143,14 @@ def never_of_comparison(comparison: Comparison, shape: Shape, replicas: Replicas
 
 
 def _ids(expression: Expression, shape: Shape) -> frozenset[int] | None:
-    """What a side of a comparison may be, a number that is no node's included."""
+    """The values that a side of a comparison may have, numbers of no node included."""
     if _is_number(expression):
         return frozenset(_numbers(expression))
     return shape.nodes(expression)
 
 
 def _most(expression: Expression, shape: Shape, replicas: Replicas) -> int | None:
-    """The most nodes of a set that is compared with a number; None for what is no set."""
+    """The most nodes of a set that is compared with a number; None for anything else."""
     if _is_one(expression):
         return None
     match expression:

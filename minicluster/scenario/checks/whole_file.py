@@ -58,7 +58,7 @@ def mistakes(
         _steps(check)
     if broken:
         # Names are not looked up: a step that cannot be read may create what the others name. That
-        # no steps are left is no mistake either.
+        # no steps are left is not a mistake either.
         readable = [mistake for mistake in check.mistakes if not mistake.text.endswith(NO_STEPS)]
         return None, sorted({*readable, *broken})
     scenario = None

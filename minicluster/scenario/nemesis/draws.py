@@ -33,7 +33,7 @@ YES, NO = 0.0, math.nextafter(1.0, 0.0)  # fractions: a draw that is true, and o
 
 
 class Needs(Value, kw_only=True):
-    """What a planted fault needs of a scenario to act.
+    """The needs of a planted fault: it acts in a scenario that has them.
 
     Shapes:  kinds: of disturbances, by their names. fixed: the fractions of draws, by theirs, such
              as ``{"clients": YES}``.

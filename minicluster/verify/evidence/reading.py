@@ -90,7 +90,7 @@ def _is_one(folder: Path) -> bool:
 
 
 def _check_name(path: Path) -> None:
-    raw = os.fsencode(os.path.realpath(path))  # a loop of links has no file, and is no error yet
+    raw = os.fsencode(os.path.realpath(path))  # no file for a loop of links; not an error yet
     try:
         raw.decode()
     except UnicodeDecodeError:

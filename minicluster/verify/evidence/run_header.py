@@ -1,6 +1,6 @@
 """``run.json`` as the verification reads it: every field with its type and its range checked.
 
-A file that is no JSON object is damaged evidence, and the run proves nothing. A field of another
+A file that is not a JSON object is damaged evidence, and the run proves nothing. A field of another
 type is not a run of minicluster: one line that names file and field, and exit code 65.
 """
 
@@ -162,7 +162,7 @@ class RunHeader(Value, kw_only=True):
 def read_header(path: Path) -> RunHeader:
     """Read ``run.json``.
 
-    Errors:  DamagedHeader if it is no JSON object; NotARun for a field of another type or range.
+    Errors:  DamagedHeader if it is not a JSON object; NotARun for a field of another type or range.
     """
     try:
         content = json.loads(read_bytes(path, max_bytes=_HEADER_BYTES_MAX).decode())

@@ -2,7 +2,7 @@
 
 A table that is missing, that has lost rows or columns, or whose cells cannot be read is damaged:
 the rules that read it are *unknown*. Columns of another type, and numbers beyond a column's range,
-are no table of a run: one line, exit code 65.
+are not tables of a run: one line, exit code 65.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _check_range(file: Path, name: str, column: pa.ChunkedArray) -> None:
 
 
 def _no_json(column: pa.ChunkedArray) -> int | None:
-    """The first row whose text is no JSON object or list."""
+    """The first row whose text is not a JSON object or list."""
     for row, text in enumerate(column.to_pylist()):
         if text is not None and not _is_json(text):
             return row

@@ -1,1 +1,1 @@
-"""What the judge takes of requests and their responses, and rules about one exchange."""
+"""Requests and their responses, as the judge takes them, and rules about one exchange."""

@@ -1,4 +1,4 @@
-"""What the folds of exchanges take: a request, its response, and what its handling wrote."""
+"""The event of the folds of exchanges: a request, its response, and what its handling wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users ask for: the rights that each request needs, and what its response says of them."""
+"""The rights that each request of a user needs, and what its response says of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What coordinators of groups have lost: the setting in which rules about groups are judged.
+"""The losses of coordinators of groups: the setting in which rules about groups are judged.
 
 A coordinator has in memory what the log of its partition held when it became the leader. So what
 that log has lost is gone from then on, whatever the cause: the topic was deleted and made again,

@@ -126,7 +126,7 @@ def groups_of(run: TracedRun) -> Groups:
 
 
 def offsets_of_groups(run: TracedRun) -> Iterator[tuple[str | None, Place, list[OffsetSet]]]:
-    """What has set the offset of each group and partition, in order."""
+    """Whatever has set the offset of each group and partition, in order."""
     for name, group in run.context(groups_of).by_name.items():
         for place, sets in group.sets.items():
             yield name, place, sets
@@ -150,7 +150,7 @@ def judge_groups(run: TracedRun, judge: Judge) -> None:
 
 
 def _of_consumers(run: TracedRun) -> list[tuple[int, int, ClientEvent]]:
-    """What the cluster's own consumers send and receive, in order."""
+    """The requests and responses of the cluster's own consumers, in order."""
     events: list[tuple[int, int, ClientEvent]] = []
     for event in run.context(client_events):
         if not event.is_own or event.misled:

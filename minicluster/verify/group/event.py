@@ -1,4 +1,4 @@
-"""What the folds of groups, consumers and producers take: a row of a response about a partition."""
+"""The event of the folds of groups, consumers and producers: a response about a partition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEFORE_ALL = -1
 
 
 class ClientEvent:
-    """What a client got in a response about a partition; columns of ``client_record``.
+    """A part of a response, about one partition; columns of ``client_record``.
 
     Shapes:  is_known: of a topic of which some broker had a replica. is_own: of the cluster's own
              clients, which do not seek. excuse: why nothing is promised of it. producer: id and

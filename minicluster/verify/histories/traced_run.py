@@ -131,7 +131,7 @@ class TracedRun:
         self._contexts[make] = context
 
     def context(self, make: Callable[[TracedRun], T]) -> T:
-        """What a function makes of the run, made once for all histories that read it."""
+        """The result of a function of the run, made once for all histories that read it."""
         if make not in self._contexts:
             self._contexts[make] = make(self)
         known: T = self._contexts[make]

@@ -21,7 +21,7 @@ _NO_FOLD = "the log up to the image cannot be folded, or the trace has no digest
 
 
 class LogOfRun(Value):
-    """What publications are compared with.
+    """The images with which publications are compared.
 
     Shapes:  digests: of the fold at the end of each batch, None inside a metadata transaction.
              may_be_empty: nodes of its release publish empty images.

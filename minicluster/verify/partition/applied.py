@@ -18,7 +18,7 @@ _LEADS = ("append", "hw", "ack", "stop")
 
 
 class AppliedOfPartition:
-    """What brokers make of the states of one partition.
+    """The states of one partition as brokers apply them.
 
     Shapes:  states: of the whole log, the first one of each partition epoch.
     """

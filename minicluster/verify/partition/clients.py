@@ -1,4 +1,4 @@
-"""What clients were acknowledged of a partition, and what they read there (KIP-101, KIP-279).
+"""Acknowledgements of a partition to clients, and their reads there (KIP-101, KIP-279).
 
 subject   a partition: its leaders, what clients received, and when the run is over the records of
           its logs, offset by offset
@@ -105,7 +105,7 @@ class LastLeader(Struct):
     batches: Sequence[ProducerBatch] = ()
 
     def take(self, rows: list[Row]) -> None:
-        """What all logs have at the next offset: its own is kept."""
+        """The records of all logs at the next offset: its own is kept."""
         place = "end", self.election.broker, self.process
         own = [row for row in rows if (row["at"], row["broker"], row["incarnation"]) == place]
         if own:
@@ -147,7 +147,7 @@ def is_numbered(row: Row) -> bool:
 
 
 class ClientsOfPartition:
-    """What clients know of one partition.
+    """The knowledge that clients have of one partition.
 
     Shapes:  known: in the order of their events. loss: what the partition has lost, once the run is
              over.
@@ -209,7 +209,7 @@ class ClientsOfPartition:
             self.leader.batches = known.batches.get(broker, ())
 
     def on_offset(self, rows: list[Row]) -> Said:
-        """What all logs have at the next offset."""
+        """The records of all logs at the next offset."""
         if self.leader is not None:
             self.leader.take(rows)
         if self.loss is not None and rows[0]["offset"] >= self.loss.kept:

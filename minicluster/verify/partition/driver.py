@@ -56,7 +56,7 @@ Losses = dict[Place, Loss]
 
 
 class Fold(Protocol):
-    """What is known of one subject in a partition."""
+    """The knowledge of one subject in a partition."""
 
     def on_event(self, event: PartitionEvent, /) -> Said:
         """An event of a replica."""
@@ -306,7 +306,7 @@ _RESPONSE, _EVENT, _FETCH, _COMMIT, _OWN_CLIENT = range(5)
 
 
 def _in_order(run: TracedRun, *, of_fetches: bool) -> Iterator[tuple[float, int, Any]]:
-    """What there is of partitions by its events, and of one event in this order."""
+    """The parts of partitions by their events; one event goes to them in this order."""
     responses = ((row["seq"], _RESPONSE, row) for row in run.rows("client_record"))
     events = ((row["seq"], _EVENT, row) for row in run.rows("partition_event"))
     fetches = (

@@ -1,4 +1,4 @@
-"""What the folds of a partition take: events of its replicas, what they respond, and to what."""
+"""The events of the folds of a partition: of its replicas, and of their responses."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class PartitionEvent:
 
     @property
     def followers(self) -> Mapping[int, FetchState] | None:
-        """What a leader knows of its followers, by their broker ids; None: not recorded."""
+        """A leader's knowledge of its followers, by their broker ids; None: not recorded."""
         return None if self._known is None else _parsed(self._known)
 
     def fetch_state(self, member: int) -> FetchState:
@@ -97,7 +97,7 @@ class PartitionEvent:
 
 
 class Response:
-    """What a broker responds to a consumer about a partition; columns of ``client_record``.
+    """A part of a response to a consumer, about a partition; columns of ``client_record``.
 
     Shapes:  f: fetch, list (its end, with the leader epoch), or read: one record of a fetch.
     """

@@ -60,12 +60,12 @@ class HeldRecord:
 
     @property
     def content(self) -> tuple[int, str | None]:
-        """What tells it from others at its offset."""
+        """It tells the record from others at its offset."""
         return self.leader_epoch, self.value
 
 
 class AtOffset(Struct):
-    """What all logs have at one offset.
+    """The records of all logs at one offset.
 
     Shapes:  committed: what is taken for committed, and not excused. values: by leader epoch, how
              many records with a value.
@@ -95,7 +95,7 @@ class ProducerBatch(NamedTuple):
 
 
 class AtEnd(Struct):
-    """What is known of the partition when the run is over.
+    """The logs of a partition when the run is over.
 
     Shapes:  processes: by broker that runs, the process that left its log. batches: by broker those
              of producers with an id, in order. numbered: values that an idempotent producer of the
@@ -138,7 +138,7 @@ class LogsOfPartition:
         self._known, self._compared = known, self._compared_at(known)
 
     def on_offset(self, rows: list[Row]) -> Said:
-        """What all logs have at the next offset."""
+        """The records of all logs at the next offset."""
         records = [HeldRecord(row, self._known.loss) for row in rows]
         for record in records:
             record.is_committed = record.at_end and self._is_below_its_mark(record)

@@ -1,4 +1,4 @@
-"""What each replica of a partition does: begins, appends, truncates, moves its high watermark.
+"""The acts of each replica of a partition: begins, appends, truncates, moves its high watermark.
 
 subject   a partition: the events of its replicas, beside the truth
 keeps     by broker, the last event and the highest partition epoch of its process, and of its log

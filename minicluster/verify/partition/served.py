@@ -1,4 +1,4 @@
-"""What the replicas of a partition give to consumers and followers (KIP-98, KIP-207, KIP-392).
+"""Responses of a partition's replicas to consumers and followers (KIP-98, KIP-207, KIP-392).
 
 subject   a partition: the events of its replicas, their responses to consumers, and, of a run that
           has ended, the Fetches that they handled
@@ -38,7 +38,7 @@ class Serving(Struct):
 
 
 class ServedOfPartition:
-    """What one partition serves."""
+    """The reads that one partition serves."""
 
     def __init__(self) -> None:
         self.replicas: dict[int, Serving] = {}

@@ -11,7 +11,7 @@ from minicluster.verify.partition.event import Place
 
 
 class Setting:
-    """What is known while a cluster runs.
+    """The facts around a partition while a cluster runs.
 
     Shapes:  is_in_log: whether the metadata log has a partition, as far as it is known.
              new_incarnation_leaves_from: as in ``Promises``. on_zookeeper: no log has partitions.

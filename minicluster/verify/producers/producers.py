@@ -60,7 +60,7 @@ class Batch:
 
 
 class Decision(Struct):
-    """What the coordinator has decided of a partition of a transaction, in one epoch.
+    """A decision of the coordinator about a partition of a transaction, in one epoch.
 
     Shapes:  marker: the one that has to come of it. completed: it knows that it is there.
     """
@@ -75,7 +75,7 @@ class Decision(Struct):
 
 
 class Written:
-    """What a producer has written to the partitions of one name: decisions name no topic id.
+    """The writes of a producer to the partitions of one name: decisions name no topic id.
 
     Shapes:  first_epoch: of its records. markers: by epoch and kind, how many.
     """

@@ -22,7 +22,7 @@ from minicluster.verify.rules.rule import CASE, Findings, Said, broken, rule
 
 
 class Transform:
-    """What a group that commits its offsets in transactions has written of what it read.
+    """A group that commits its offsets in transactions: what it has written of what it read.
 
     Shapes:  written: by topic id and value, the batches of committed transactions. read: what it
              has read, once each.

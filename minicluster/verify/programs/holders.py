@@ -96,7 +96,7 @@ def no_record_is_handed_to_two_members_at_once(
 ) -> Findings:
     """A coordinator that has given a partition to a member takes no other one for its owner, and
     programs that are not members commit for a group only what no other program reads meanwhile. A
-    record that is handed out again after a rebalance is no case."""
+    record that is handed out again after a rebalance is not a case."""
     yield CASE
     if not records:
         return

@@ -1,4 +1,4 @@
-"""What groups of users' programs lag behind at the end of a run.
+"""The lag of groups of users' programs at the end of a run.
 
 subject   a group of programs in a partition, from the last disturbance on
 """
@@ -115,7 +115,7 @@ class Moments:
 
 
 class Lags(Struct):
-    """What groups lag behind at the end of a run.
+    """The lag of each group at the end of a run.
 
     Shapes:  processes: of all programs. healed_ms: None while a disturbance lasts.
     """

@@ -1,4 +1,4 @@
-"""What programs of groups were handed, by group and partition.
+"""The records that programs of groups were handed, by group and partition.
 
 A program is known by its node, so that two consumers of one program are one reader here: what a
 program fetches beside its groups counts as handed to them, which accuses nobody wrongly. A record
@@ -27,7 +27,7 @@ GroupPlace = tuple[str | None, str, int]  # group, topic id, partition
 
 
 class Reading(Struct):
-    """What the programs of a group know of a partition, and what they were handed of it.
+    """A group and a partition: what its programs know of it, and were handed of it.
 
     Shapes:  handed: offsets. spans: of responses that arrived, where the fetch began and the offset
              of each record. lowest: where the lowest fetch began. sought, reset: ranges of offsets
@@ -67,7 +67,7 @@ class AskedEnd(NamedTuple):
 
 
 def ends_in(process: Process, exchange: Exchange) -> Iterator[AskedEnd]:
-    """What a request of a program was told of the ends of partitions."""
+    """The ends of partitions, as a request of a program was told."""
     if exchange.api != "ListOffsets" or exchange.resp_seq is None:
         return
     for topic in each(exchange.response, "topics"):
@@ -77,7 +77,7 @@ def ends_in(process: Process, exchange: Exchange) -> Iterator[AskedEnd]:
 
 
 class Readings:
-    """What programs of groups read.
+    """The reading of programs of groups.
 
     Shapes:  rows: what clients were told, each with the request of a program that it is told.
              groups: the programs of each. by_group: what they read.

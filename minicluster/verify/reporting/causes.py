@@ -147,7 +147,7 @@ class Chains:
                 yield self._cause(line, "here")
 
     def _brokers(self, finding: Finding, at_ms: int) -> Iterator[Cause]:
-        """What was last said of the brokers of a finding, of its record and of its events."""
+        """The last events about the brokers of a finding, about its record and its events."""
         about = {finding.broker}
         for line in self.lines:
             if line.offset == finding.offset:

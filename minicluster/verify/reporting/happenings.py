@@ -1,4 +1,4 @@
-"""What happened in a run, in sentences: elections, ISRs, fencing, rejections, planted faults.
+"""The story of a run in sentences: elections, ISRs, fencing, rejections, planted faults.
 
 A story's steps say what was done to the cluster, this says what came of it. It is read from the
 committed log (``timeline``) and from the trace, and is the same on a terminal and on the page.

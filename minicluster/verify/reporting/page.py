@@ -92,7 +92,7 @@ def page(report: ReportData) -> str:
 
 
 class RunPage:
-    """What the page shows of one run, read once; the template asks for it by these names.
+    """The content of the page of one run, read once; the template asks for it by these names.
 
     Shapes:  number: of the run on the page; marks: its findings by their offsets; listed: the
              records that the page lists, but for idle ones.
@@ -261,7 +261,7 @@ def _moment(by_run: Mapping[str, RunPage], finding: Finding) -> tuple[int, int, 
 class ShownStep(Value):
     """A step of the scenario as it went, or something that happened.
 
-    Shapes:  id: of its row; number: empty where it is no step; name: the class of the row.
+    Shapes:  id: of its row; number: empty where it is not a step; name: the class of the row.
     """
 
     id: str
@@ -327,7 +327,7 @@ def _choose(page: RunPage) -> tuple[list[PartitionLine], list[PartitionLine]]:
 
 
 def _not_drawn(page: RunPage) -> str:
-    """What is said of the partitions that are not drawn."""
+    """The sentence about the partitions that are not drawn."""
     if not page.quiet:
         return ""
     said = _shortage(page, page.quiet) or "none of them without a leader or under min ISR"

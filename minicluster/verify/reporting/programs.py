@@ -1,4 +1,4 @@
-"""What users' programs did in a run: lives, log lines, rebalances, last requests, in virtual time.
+"""Users' programs in a run: lives, log lines, rebalances, last requests, in virtual time.
 
 It is read from rows, of a saved run or of a cluster that runs: ``client_record`` rows of what
 members own, some columns of ``rpc``, ``program_log``, and the lives of ``run.json``.
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 
 class Moment(Value):
-    """What a program did, or what it was told, at a moment; or what it has logged then."""
+    """An act of a program at a moment, a response to it, or a line of its log."""
 
     at_ms: int
     text: str

@@ -1,4 +1,4 @@
-"""What the controllers of a run have rejected, from its trace; the same again is counted."""
+"""The rejections of the controllers of a run, from its trace; the same again is counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules are about: the letter of a rule's id, in words."""
+"""The subjects of rules: the letter of a rule's id, in words."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Subject(Value):
 
     @property
     def in_words(self) -> str:
-        """What came of its rules, for people."""
+        """The outcome of its rules, for people."""
         if not self.judged:
             if self.verdict is Verdict.NO_CASES or not self.results[0].reasons:
                 return "nothing to check in this run"

@@ -104,7 +104,7 @@ Judgement = Callable[..., Findings]
 Said = Iterable[tuple[str, Outcome | Crashed]]
 """Outcomes, each with the id of its rule."""
 SaidOf = tuple[Said, str, int, int]
-"""What rules say, with topic, partition and event of what they say it of."""
+"""The outcomes of rules, with the topic, partition and event that they are about."""
 
 
 def exempt(why: str) -> Exempt:
@@ -194,7 +194,7 @@ class Rule:
         return lambda *what: self.said(function, what)
 
     def said(self, function: Judgement, what: tuple[Any, ...]) -> Said:
-        """What a function of the rule says. One that raises has no more to say, and no other."""
+        """The outcomes of a function of the rule. Once one raises, the rule says no more."""
         said: list[tuple[str, Outcome | Crashed]] = []
         try:
             for outcome in function(*what):

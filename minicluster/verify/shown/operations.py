@@ -1,4 +1,4 @@
-"""What clients did, a row for each record that they produced or read.
+"""The operations of clients: a row for each record that they produced or read.
 
 Clients of Kafka's leave their responses in the trace (``client_record``; a Produce that failed, or
 had no response, in ``rpc``), the cluster's own client has its ``history``. Whether a record is lost

@@ -53,7 +53,7 @@ FINDING = ("run", "rule", *_PLACE, "message")
 
 
 class Task(Value):
-    """What workers judge by; Spark sends it to them with the function that they run.
+    """The rules and limits of workers; Spark sends them with the function that they run.
 
     Shapes:  rules: of this package, which go by name. own_rules: those of a user's file, which a
              worker cannot import, by their fields.

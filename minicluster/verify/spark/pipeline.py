@@ -154,7 +154,7 @@ def workers_of(spark: SparkSession) -> int:
 def results_of(
     spark: SparkSession, items: Sequence[Item], task: Task, limits: ReadLimits
 ) -> DataFrame:
-    """What the rules say of runs and logs."""
+    """The outcomes of the rules about runs and logs."""
     from pyspark.sql import functions as f
 
     def fold_log(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

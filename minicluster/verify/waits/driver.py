@@ -41,7 +41,7 @@ def judge_waits(run: TracedRun, judge: Judge) -> None:
 
 
 def waits_of(run: TracedRun, ended_ms: int) -> Waits:
-    """What waited in a run; one without bounds, on the real clock, promises nothing."""
+    """The waits of a run; one without bounds, on the real clock, promises nothing."""
     healed_ms, bounds_ms = run.header.healed_ms, run.header.bounds_ms
     lost_ms = None if healed_ms is None else lost_requests_ended_ms(run, healed_ms, ended_ms)
     from_ms, unjudged = dict[str, int](), dict[str, str]()

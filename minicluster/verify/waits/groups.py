@@ -63,7 +63,7 @@ class WaitingGroup:
 
     @property
     def ends(self) -> Ends:
-        """What it has to reach: high watermarks, or last stable offsets."""
+        """The offsets that it has to reach: high watermarks, or last stable offsets."""
         return self.committed.ends if self.stable is None else self.stable
 
     def on_client(self, row: Row) -> None:

@@ -219,7 +219,7 @@ class TimedOut(NamedTuple):
 
 
 def timed_out_in(row: Row) -> Iterator[TimedOut]:
-    """What has timed out of a request, a row of ``rpc``."""
+    """The partitions of a request that have timed out, a row of ``rpc``."""
     is_complete = row["resp_seq"] is not None and row["completed_ms"] is not None
     if row["api"] != "Produce" or not is_complete or _MARK not in (row["response"] or ""):
         return

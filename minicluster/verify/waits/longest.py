@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Subject(NamedTuple):
-    """What waits: a node, a partition, a partition on a node, or the cluster."""
+    """The one that waits: a node, a partition, a partition on a node, or the cluster."""
 
     topic: str | None = None
     partition: int | None = None
@@ -109,7 +109,7 @@ class Rising:
             self.times_ms.append(at_ms)
 
     def cut(self, offset: int) -> None:
-        """What is beyond an offset is gone."""
+        """Everything beyond an offset is gone."""
         kept = bisect_right(self.offsets, offset)
         del self.offsets[kept:], self.times_ms[kept:]
         self.last = min(self.last, offset)

@@ -30,7 +30,7 @@ def create_partitions(
     """Add partitions to topics, each by itself.
 
     Errors:  per topic; a topic that is reassigned is rejected, since the controller would write
-             the same znode. UNKNOWN_SERVER_ERROR for all from a name on that is no path.
+             the same znode. UNKNOWN_SERVER_ERROR for all from a name on that is not a path.
     """
     racks = yield from state.registered_racks()
     names = [topic.name for topic in request.topics]

@@ -40,7 +40,7 @@ class ReleaseRules(Value, kw_only=True):
     """AlterConfigs is checked as with KRaft first: a resource that comes twice is rejected."""
 
     appends_again: bool = False
-    """What is appended to a list config is added even if it is there (before KAFKA-13827)."""
+    """A value appended to a list config is added even if it is there (before KAFKA-13827)."""
 
     @classmethod
     def of(cls, release: str) -> ReleaseRules:

@@ -454,7 +454,7 @@ def complete_sync(member: Member, response: SyncGroupResponse) -> bool:
 def subscribed_topics(metadata: bytes) -> Sequence[str]:
     """The topics in a member's metadata; every version has them at its begin.
 
-    Errors:  ProtocolError for bytes that are no subscription.
+    Errors:  ProtocolError for bytes that are not a subscription.
     """
     if len(metadata) < 2:
         raise ProtocolError("ConsumerProtocolSubscription", "version", "too short", offset=0)
