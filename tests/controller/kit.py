@@ -33,6 +33,7 @@ from minicluster.security.authorizer import AuthorizerSettings, StandardAuthoriz
 from minicluster.security.principals import Requester
 from minicluster.security.screening import Access
 from minicluster.values import replace
+from tests.controller.applying import apply_record
 
 CLUSTER_ID = "test"
 MV = MetadataVersion.parse
@@ -301,6 +302,13 @@ class Cluster:
         assert found is not None
         return found
 
+    def put(self, name: str, **fields: Any) -> None:
+        """Bring partition 0 of a topic into a state, as a record of the log would."""
+        partition = replace(self.partition(name), **fields)
+        version = self.machine.state.gates.metadata_version
+        record = partition.to_record(self.topic_id(name), 0, version, False, self.rules)
+        apply_record(self.machine.state, record, self.end)
+
     def propose(
         self, name: str, isr: Sequence[int], index: int = 0, **fields: Any
     ) -> m.AlterPartitionResponse.PartitionData:
@@ -373,3 +381,15 @@ class Cluster:
         response = self.request(request)
         assert response.error_code == 0
         return ErrorCode(response.directories[0].topics[0].partitions[0].error_code)
+
+
+def started(*brokers: int, **options: Any) -> Cluster:
+    """A cluster whose brokers are registered and unfenced."""
+    cluster = Cluster(**options)
+    cluster.start(*brokers)
+    return cluster
+
+
+def led(partition: PartitionRegistration) -> tuple[int, tuple[int, ...]]:
+    """The leader and the ISR."""
+    return partition.leader, partition.isr

@@ -10,11 +10,9 @@ from minicluster.faults import Faults
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, VersionedRecord
+from minicluster.protocol.records import PartitionChangeRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
-from minicluster.values import replace
-from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster
 
 Request = m.AlterPartitionRequest
@@ -27,23 +25,6 @@ def started(*replicas: int, brokers: int = 5, **options: Any) -> Cluster:
     cluster.start(*range(brokers))
     assert cluster.create("foo", replicas).error_code == 0
     return cluster
-
-
-def put(cluster: Cluster, **fields: Any) -> None:
-    """Bring partition 0 of foo into a state, as a record of the log would."""
-    partition = replace(cluster.partition("foo"), **fields)
-    record = PartitionRecord(
-        partition_id=0,
-        topic_id=cluster.topic_id("foo"),
-        replicas=partition.replicas,
-        isr=partition.isr,
-        leader=partition.leader,
-        leader_recovery_state=partition.leader_recovery_state,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        directories=partition.directories,
-    )
-    apply_record(cluster.machine.state, VersionedRecord(record, 2), cluster.end)
 
 
 def outcome_of(response: m.AlterPartitionResponse) -> Part:
@@ -167,7 +148,7 @@ def test_A19_a_replica_that_shuts_down_is_refused_though_it_is_in_the_isr(versio
     cluster = started(1, 2, 3, 4)
     cluster.create("bar", (3, 1))  # so that broker 3 has something to hand over
     cluster.heartbeat(3, want_shut_down=True)
-    put(cluster, isr=(1, 2, 3, 4))
+    cluster.put("foo", isr=(1, 2, 3, 4))
     error = ErrorCode.INELIGIBLE_REPLICA if version > 1 else ErrorCode.OPERATION_NOT_ATTEMPTED
     assert refused(cluster, (1, 2, 3, 4), version=version) == error
 
@@ -250,13 +231,13 @@ def test_A22_partitions_of_one_request_succeed_each_by_itself() -> None:
 )
 def test_the_order_of_epochs_and_leader(fields: dict[str, int], error: str) -> None:
     cluster = started(0, 1, 2)
-    put(cluster, leader_epoch=3, partition_epoch=7)
+    cluster.put("foo", leader_epoch=3, partition_epoch=7)
     assert refused(cluster, (0, 1, 2), **fields) == ErrorCode[error]
 
 
 def test_A28_what_is_so_already_is_accepted_and_writes_nothing() -> None:
     cluster = started(0, 1, 2)
-    put(cluster, leader_epoch=3, partition_epoch=7, isr=(0, 1))
+    cluster.put("foo", leader_epoch=3, partition_epoch=7, isr=(0, 1))
     responses: list[Part] = []
     assert cluster.records_of(lambda: responses.append(cluster.propose("foo", (0, 1)))) == []
     assert (responses[0].error_code, responses[0].partition_epoch) == (0, 7)
@@ -264,8 +245,8 @@ def test_A28_what_is_so_already_is_accepted_and_writes_nothing() -> None:
 
 def recovering() -> Cluster:
     cluster = started(0, 1)
-    put(
-        cluster,
+    cluster.put(
+        "foo",
         isr=(0,),
         leader_epoch=3,
         partition_epoch=7,
@@ -337,7 +318,7 @@ def test_z01_without_the_check_a_fenced_replica_enters_and_the_hit_is_counted() 
 
 def test_s09_a_recovering_partition_grows_and_stays_recovering() -> None:
     cluster = started(0, 1, faults=Faults.of(["S09"]))
-    put(cluster, isr=(0,), leader_recovery_state=RECOVERING)
+    cluster.put("foo", isr=(0,), leader_recovery_state=RECOVERING)
     cluster.propose("foo", (0, 1))
     partition = cluster.partition("foo")
     assert (partition.isr, partition.is_recovering) == ((0, 1), True)

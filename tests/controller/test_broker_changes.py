@@ -11,7 +11,7 @@ from minicluster.controller import periodic_tasks as timers
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
-from minicluster.metadata.image.partition import RECOVERING, PartitionRegistration
+from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (
@@ -24,15 +24,9 @@ from minicluster.protocol.records import (
 from minicluster.rules import Rules
 from minicluster.values import replace
 from tests.controller.applying import apply_record
-from tests.controller.kit import Cluster, dir_id
+from tests.controller.kit import Cluster, dir_id, led, started
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-
-
-def started(*brokers: int, **options: Any) -> Cluster:
-    cluster = Cluster(**options)
-    cluster.start(*brokers)
-    return cluster
 
 
 def elect(cluster: Cluster, kind: int, *wanted: tuple[str, int]) -> list[ErrorCode]:
@@ -73,10 +67,6 @@ def ongoing(cluster: Cluster) -> list[tuple[str, int, Any, Any, Any]]:
 def task(cluster: Cluster, name: str) -> list[Any]:
     """The records of one run of a background task."""
     return cluster.records_of(lambda: cluster.take(cluster.machine.on_timer(name, cluster.now_ms)))
-
-
-def led(partition: PartitionRegistration) -> tuple[int, tuple[int, ...]]:
-    return partition.leader, partition.isr
 
 
 def test_C01_fencing_takes_every_leadership_away() -> None:

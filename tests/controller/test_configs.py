@@ -13,16 +13,10 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
 from minicluster.rules import Rules
 from minicluster.values import replace
-from tests.controller.kit import Cluster, dir_id
+from tests.controller.kit import Cluster, dir_id, started
 
 ELR = "eligible.leader.replicas.version"
 MV = "metadata.version"
-
-
-def started(*brokers: int, **options: Any) -> Cluster:
-    cluster = Cluster(**options)
-    cluster.start(*brokers)
-    return cluster
 
 
 def test_the_nearest_config_wins() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from minicluster.java_order import java_set_order
 from minicluster.metadata.image.configs import BROKER, TOPIC
-from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (
@@ -16,19 +16,9 @@ from minicluster.protocol.records import (
 )
 from minicluster.rules import Rules
 from minicluster.values import replace
-from tests.controller.kit import Cluster, dir_id
+from tests.controller.kit import Cluster, dir_id, led, started
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-
-
-def started(*brokers: int, **options: Any) -> Cluster:
-    cluster = Cluster(**options)
-    cluster.start(*brokers)
-    return cluster
-
-
-def led(partition: PartitionRegistration) -> tuple[int, tuple[int, ...]]:
-    return partition.leader, partition.isr
 
 
 def elr_cluster(brokers: int, min_isr: int, **options: Any) -> Cluster:

@@ -24,12 +24,9 @@ from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
-from minicluster.protocol.records import PartitionRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import IsrChanges, Rules
 from minicluster.security.screening import EVERYTHING, Access
-from minicluster.values import replace
-from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster, nobody
 
 SHIPPED = Rules.KAFKA_4_3
@@ -246,24 +243,8 @@ def with_vote(api: Api) -> Cluster:
     cluster.fence(FENCED)
     cluster.heartbeat(LEAVING, want_shut_down=True)
     cluster.request(m.UnregisterBrokerRequest(broker_id=GONE))
-    put(cluster, isr=(0, 1, 2), leader_epoch=3, partition_epoch=7)
+    cluster.put("foo", isr=(0, 1, 2), leader_epoch=3, partition_epoch=7)
     return cluster
-
-
-def put(cluster: Cluster, **fields: Any) -> None:
-    state = replace(cluster.partition("foo"), **fields)
-    record = PartitionRecord(
-        partition_id=0,
-        topic_id=cluster.topic_id("foo"),
-        replicas=state.replicas,
-        isr=state.isr,
-        leader=LEADER,
-        leader_recovery_state=state.leader_recovery_state,
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        directories=state.directories,
-    )
-    apply_record(cluster.machine.state, VersionedRecord(record, 2), cluster.end)
 
 
 def together(wrongs: Iterable[Wrong]) -> Proposal | None:
@@ -316,7 +297,7 @@ def test_a_recovering_partition_takes_one_member_or_the_word_that_it_has_recover
     if api.version == 0:
         return  # version 0 has no such field
     cluster = with_vote(api)
-    put(cluster, isr=(0,), leader_recovery_state=RECOVERING)
+    cluster.put("foo", isr=(0,), leader_recovery_state=RECOVERING)
     before, end = cluster.partition("foo"), cluster.end
     grows = Proposal(recovery=RECOVERING)
     assert api.request(cluster, grows, api.version)[0] is E.INVALID_REQUEST

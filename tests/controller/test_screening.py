@@ -18,15 +18,9 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.records import ProducerIdsRecord, VersionedRecord
 from minicluster.values import replace
-from tests.controller.kit import MV, Cluster, feature_records
+from tests.controller.kit import MV, Cluster, feature_records, started
 
 INVALID = ErrorCode.INVALID_REQUEST
-
-
-def started(*broker_ids: int, **options: Any) -> Cluster:
-    cluster = Cluster(**options)
-    cluster.start(*broker_ids)
-    return cluster
 
 
 def new_topic(name: str) -> m.CreateTopicsRequest.CreatableTopic:

@@ -23,7 +23,7 @@ from minicluster.protocol.records import (
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.rules import Rules
 from tests.controller.applying import apply_record
-from tests.controller.kit import Cluster, dir_id
+from tests.controller.kit import Cluster, dir_id, started
 
 Topic = m.CreateTopicsRequest.CreatableTopic
 MIN_ISR = "min.insync.replicas"
@@ -38,12 +38,6 @@ def configs(**values: str | None) -> tuple[m.CreateTopicsRequest.CreatableTopicC
         m.CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
         for name, value in values.items()
     )
-
-
-def started(*brokers: int, **options: Any) -> Cluster:
-    cluster = Cluster(**options)
-    cluster.start(*brokers)
-    return cluster
 
 
 def fenced_message(result: Any) -> str:
