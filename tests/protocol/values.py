@@ -80,13 +80,7 @@ PLAIN: dict[str, Draw] = {
 }
 
 
-Narrower = Callable[[FieldSpec], Draw | None]
-"""How to draw a field that should not hold just any value; None: any value will do."""
-
-
-def drawn(
-    cls: type[Struct], version: int, chance: Random, narrower: Narrower = lambda spec: None
-) -> Any:
+def drawn(cls: type[Struct], version: int, chance: Random) -> Any:
     """A structure whose fields of this version hold anything, and the others their default."""
 
     def value(spec: FieldSpec) -> Any:
@@ -99,10 +93,9 @@ def drawn(
         return one(spec)
 
     def one(spec: FieldSpec) -> Any:
-        narrow = narrower(spec)
-        if narrow is None and spec.struct is not None:
-            return drawn(spec.struct, version, chance, narrower)
-        return (narrow or PLAIN[spec.element])(chance)
+        if spec.struct is not None:
+            return drawn(spec.struct, version, chance)
+        return PLAIN[spec.element](chance)
 
     return cls(**{spec.name: value(spec) for spec in cls.schema if version in spec.versions})
 
