@@ -27,6 +27,7 @@ from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import IsrChanges, Rules
 from minicluster.security.screening import EVERYTHING, Access
+from minicluster.values import replace
 from tests.controller.kit import Cluster, nobody
 
 SHIPPED = Rules.KAFKA_4_3
