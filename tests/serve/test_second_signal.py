@@ -28,6 +28,9 @@ from minicluster.actors.serve import serving, session
 from minicluster.cli import run
 from minicluster.cli import serving as command
 
+# A shell that starts the tests in the background lets them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # A process for each state: it is a fork of this one, in which everything is imported.
 for folder in map(Path, sys.argv[1:]):
     if os.fork() == 0:
