@@ -32,7 +32,7 @@ from minicluster.replica.log_manager import ReplicaStore
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.replica_log import ReplicaLog
 from minicluster.replica.segments import segments_of
-from minicluster.security.protocols import CONTROLLER_LISTENER
+from minicluster.security.protocols import CONTROLLER_LISTENER, SecurityProtocol
 from minicluster.values import replace
 
 SHUT_DOWN_WITHIN = "60s"  # a broker that started again before would not have shut down cleanly
@@ -88,7 +88,11 @@ def cluster_of(shape: Mapping[str, Any]) -> MiniCluster:
         "kraft.version": features.pop("kraft.version", int(bool(voters))),
         "initial.controllers": len(voters),
     }
-    controllers = {PROTOCOL_MAP: f"{CONTROLLER_LISTENER}:{shape['controller_protocol']}"}
+    controllers = {}
+    if (
+        shape["controller_protocol"] != SecurityProtocol.PLAINTEXT
+    ):  # which it is by default, as brokers tell
+        controllers[PROTOCOL_MAP] = f"{CONTROLLER_LISTENER}:{shape['controller_protocol']}"
     cluster = MiniCluster(
         broker_ids=shape["broker_ids"],
         controller_ids=shape["controller_ids"],
