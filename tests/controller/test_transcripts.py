@@ -111,13 +111,3 @@ def test_a_bad_file_gets_one_clear_line(
     assert main(["controller", str(path)]) == 64
     message = capsys.readouterr().err
     assert words in message and str(path) in message and message.count("\n") == 1
-
-
-def test_a_broken_operation_names_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = gzip.decompress(FILES[-1].read_bytes()).decode().splitlines()
-    path = tmp_path / "broken.jsonl"
-    path.write_text("\n".join([lines[0], '{"op": "register_broker"}']))
-    assert main(["controller", str(path)]) == 64
-    assert "line 2 is no operation" in capsys.readouterr().err

@@ -38,20 +38,6 @@ def test_the_mended_high_watermark_agrees_too() -> None:
     assert all(outcome.verdict == AGREE for outcome in outcomes)
 
 
-def test_the_runner_adds_up_all_events_of_several_files(capsys: pytest.CaptureFixture[str]) -> None:
-    """The page of conformance has the sum over all files."""
-    files = [path for path in FILES if "-manager-" in path.name]
-    assert main(["partition", *map(str, files), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["all"] == {
-        "agree": 1300,
-        "differ": 0,
-        "hash order": 0,
-        "not logged": 0,
-        "message": 0,
-        "not built": 0,
-    }
-
-
 def test_the_runner_shows_a_difference_and_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,13 +52,3 @@ def test_the_runner_shows_a_difference_and_fails(
     (difference,) = report["differences"]
     assert difference["where"] == "changed.jsonl i=1"
     assert difference["detail"].endswith("state.high_watermark: Kafka 99, here 0")
-
-
-def test_the_runner_refuses_what_is_no_transcript(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = tmp_path / "wrong.jsonl"
-    wrong.write_text('{"transcript": "controller"}\n')
-    for path in (wrong, tmp_path / "missing.jsonl"):
-        assert main(["partition", str(path)]) == 64
-        assert capsys.readouterr().err.count("\n") == 1
