@@ -1,10 +1,9 @@
-"""The quorum's histories, taken one event or batch at a time, as a live and a divided judge do."""
+"""The controllers' logs, taken one batch at a time, as a divided judge does."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 
@@ -13,47 +12,10 @@ from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.histories.releases import Releases
 from minicluster.verify.judging import Judge
 from minicluster.verify.quorum.controller_logs import ControllerLogs
-from minicluster.verify.quorum.quorum import Quorum, RaftEvent
 from minicluster.verify.rules.every import BY_ID
-from minicluster.verify.whole import judge_run, read_trace
-from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
-EVENTS = ("E03", "E04", "E06", "E07", "E43")
-CASES = [example for table in (RUNS_BAD, RUNS_NEAR) for rule in EVENTS for example in table[rule]]
 SEVERAL = [name for name in RUNS if len(read_run(KAFKA_LOGS / name, name).nodes) > 1]
-
-
-def without_nulls(row: dict[str, object]) -> dict[str, object]:
-    """A row as a running cluster gives it: the columns that it has, and no event number."""
-    return {name: value for name, value in row.items() if value is not None and name != "seq"}
-
-
-def sentences(judge: Judge, rules: Iterable[str]) -> set[tuple[str, int, str]]:
-    """What was found; the events that sentences name differ, for there is no trace to look into."""
-    return {
-        (finding.rule, finding.offset, finding.message.partition(" (event")[0])
-        for rule in rules
-        for finding in judge.tallies[rule].findings
-    }
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_events_as_they_come_are_judged_as_afterwards(case: Case, tmp_path: Path) -> None:
-    run = read_run(case().write(tmp_path), "run")
-    rules = [BY_ID[rule] for rule in EVENTS]
-    afterwards = judge_run(run, rules, read_trace(run)[0])
-    live = Judge("run", rules)
-    quorum, logs = Quorum(), ControllerLogs(Releases())
-    for row in case().rows["raft_event"]:
-        live.hear(quorum.on_event(RaftEvent(without_nulls(row))))
-    for log in run.nodes:
-        for batch in log.batches:
-            live.hear(logs.on_batch(log.node, batch))
-    assert not live.crashes and not afterwards.crashes
-    assert sentences(live, EVENTS) == sentences(afterwards, EVENTS)
-    for rule in EVENTS:
-        assert live.tallies[rule].looked_at == afterwards.tallies[rule].looked_at
 
 
 def changed(batches: list[RecordBatch], chance: random.Random) -> list[RecordBatch]:
