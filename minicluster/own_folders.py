@@ -45,8 +45,8 @@ class OwnFolder(TemporaryDirectory[str]):
     def cleanup(self) -> None:
         """Remove it with all that is in it."""
         super().cleanup()
-        _unlock(self.descriptor)
-        self.descriptor = None
+        descriptor, self.descriptor = self.descriptor, None  # another thread may do the same
+        _unlock(descriptor)
 
 
 def temporary_folder(purpose: str) -> OwnFolder:
@@ -55,9 +55,13 @@ def temporary_folder(purpose: str) -> OwnFolder:
 
 
 def remove_all() -> None:
-    """Remove the folders of this process, which is about to end without their makers."""
+    """Remove the folders of this process, which is about to end without their makers.
+
+    One of these may be removing its own at this moment.
+    """
     for folder in list(_present):
-        folder.cleanup()
+        with suppress(OSError):
+            folder.cleanup()
 
 
 @contextmanager

@@ -112,8 +112,10 @@ def _end_with_campaign() -> None:
     campaign_process = multiprocessing.parent_process()
     assert campaign_process is not None
     campaign_process.join()
-    own_folders.remove_all()
-    os._exit(1)
+    try:
+        own_folders.remove_all()
+    finally:
+        os._exit(1)
 
 
 def _in_processes(

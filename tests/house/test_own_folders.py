@@ -110,3 +110,18 @@ def test_a_folder_that_was_taken_for_abandoned_before_its_lock_is_made_again(
 
     with OwnFolder(tmp_path, "some-") as own:
         assert own.path.is_dir() and own.path != taken[0]
+
+
+def test_two_threads_may_remove_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is closed once: its number may be another file's by the second time."""
+    own = OwnFolder(tmp_path, "some-")
+    unlock_, others = own_folders._unlock, [own]
+
+    def meanwhile(descriptor: int | None) -> None:
+        if others:
+            others.pop().cleanup()
+        unlock_(descriptor)
+
+    monkeypatch.setattr(own_folders, "_unlock", meanwhile)
+    own.cleanup()
+    assert not own.path.exists()
