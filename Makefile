@@ -35,12 +35,12 @@ $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed
 demo: $(VENV)/.installed  ## play an example scenario, let Spark judge it, show the report
 	@$(BIN)/minicluster demo $(EXAMPLE) --runs $(RUNS) $(if $(FAULT),--fault $(FAULT))
 
-# Three workers on two cores: clients on real time, and processes that tests start, are waited for.
+# Four workers on two cores: clients on real time, and processes that tests start, are waited for.
 test: $(VENV)/.installed-dev  ## the test suite
-	@$(BIN)/python -m pytest -q -n 3 --dist loadgroup -m "not slow"
+	@$(BIN)/python -m pytest -q -n 4 --dist loadgroup -m "not slow"
 
 slow: $(VENV)/.installed-dev  ## the tests that take longer
-	@$(BIN)/python -m pytest -q -n 3 --dist loadgroup -m slow
+	@$(BIN)/python -m pytest -q -n 4 --dist loadgroup -m slow
 
 soak: $(VENV)/.installed-dev  ## an hour of real clients and a simulated day: memory over time (SOAK_MINUTES, SOAK_HOURS)
 	@$(BIN)/python -m pytest -q -s -n 0 -m soak tests/soak
