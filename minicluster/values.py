@@ -1,5 +1,7 @@
 """Values: msgspec's structs, which are made, compared, hashed and copied without Python code.
 
+::
+
     class Voter(Value):
         id: int
         directory_id: UUID

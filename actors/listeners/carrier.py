@@ -30,7 +30,7 @@ class Carrier(Protocol):
 
 
 class Carried(Protocol):
-    """It takes the bytes of a carrier."""
+    """The receiver of a carrier's bytes."""
 
     @property
     def is_open(self) -> bool: ...

@@ -59,7 +59,7 @@ class NodeContext(Value, kw_only=True):
         return supported_features(self.rules, unstable=self.config.unstable_feature_versions)
 
     def features_of_controller_listener(self) -> dict[str, tuple[int, int]]:
-        """A controller shows clients these: not by the config by which it registers.
+        """The features that a controller shows clients, by another config than those it registers.
 
         Source:  SimpleApiVersionManager, ControllerServer.startup.
         """

@@ -20,7 +20,7 @@ HIGH_WATER = 64 * 1024  # of bytes that the other side has not taken, as asyncio
 
 
 class Carrier(Protocol):
-    """It takes the bytes of a program to the other side."""
+    """The carrier of a program's bytes to the other side."""
 
     unsent: Any  # bytes that the other side has not taken
 

@@ -26,7 +26,7 @@ FORMATS = {
     "uuid": "16s",
 }
 UUID_BYTES = ".int.to_bytes(16, 'big')"
-"""It turns a field that is a UUID into the value that is packed."""
+"""The conversion of a field that is a UUID into the value that is packed."""
 
 SIZES = {name: struct.calcsize(">" + code) for name, code in FORMATS.items()}
 

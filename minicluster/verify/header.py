@@ -1,4 +1,4 @@
-"""A run about itself at its end: crashes, the controllers' indexes, trace hashes."""
+"""The header of a run that has ended: crashes, the controllers' indexes, trace hashes."""
 
 from __future__ import annotations
 

@@ -77,22 +77,14 @@ def fields_of_records(body: bytes, count: int) -> Iterator[Fields]:
     """The fields of each record of a batch, as they are stored.
 
     A broker does this with every record that it gets, and the reader of a long log with all of
-    them, so numbers of one byte are read in place, and where they are common those of two: calls
-    for them would take twice as long.
+    them, so numbers of one byte are read in place: calls for them would take twice as long.
 
     Errors:  InvalidBatch where the bytes do not hold so many records, and nothing else.
     """
     position, body_end = 0, len(body)
     try:
         for _ in range(count):
-            byte = body[position]
-            if byte < 128:
-                length, at = _SIGNED[byte], position + 1
-            elif (second := body[position + 1]) < 128:
-                raw = second << 7 | byte & 127
-                length, at = (raw >> 1) ^ -(raw & 1), position + 2
-            else:
-                length, at = read_varint(body, position)
+            length, at = read_varint(body, position)
             end = at + length
             if length < 0 or end > body_end:
                 raise InvalidBatch(f"a record of {length} bytes does not fit into its batch")
@@ -100,24 +92,12 @@ def fields_of_records(body: bytes, count: int) -> Iterator[Fields]:
             byte = body[at]
             time_delta, at = (_SIGNED[byte], at + 1) if byte < 128 else read_varint(body, at)
             byte = body[at]
-            if byte < 128:
-                offset_delta, at = _SIGNED[byte], at + 1
-            elif (second := body[at + 1]) < 128:
-                raw = second << 7 | byte & 127
-                offset_delta, at = (raw >> 1) ^ -(raw & 1), at + 2
-            else:
-                offset_delta, at = read_varint(body, at)
+            offset_delta, at = (_SIGNED[byte], at + 1) if byte < 128 else read_varint(body, at)
             byte = body[at]
             size, at = (_SIGNED[byte], at + 1) if byte < 128 else read_varint(body, at)
             key = None if size < 0 else body[at : (at := at + size)]
             byte = body[at]
-            if byte < 128:
-                size, at = _SIGNED[byte], at + 1
-            elif (second := body[at + 1]) < 128:
-                raw = second << 7 | byte & 127
-                size, at = (raw >> 1) ^ -(raw & 1), at + 2
-            else:
-                size, at = read_varint(body, at)
+            size, at = (_SIGNED[byte], at + 1) if byte < 128 else read_varint(body, at)
             value = None if size < 0 else body[at : (at := at + size)]
             if (at + 1 if body[at] == 0 else skip_headers(body, at)) != end:
                 raise InvalidBatch(f"a record is not as long as its prefix, {length} bytes")

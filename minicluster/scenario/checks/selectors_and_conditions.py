@@ -44,7 +44,7 @@ class Shape(Value):
         return self.brokers | self.controllers | self.others
 
     def nodes(self, expression: Expression) -> frozenset[int] | None:
-        """All nodes that an expression may select; None for clients, and for what is not nodes."""
+        """All nodes that an expression may select; None for clients, and for anything else."""
         match expression:
             case Word("brokers"):
                 return self.brokers

@@ -49,7 +49,7 @@ class UserExchanges:
                 yield from a_published_acl_is_enforced(exchange, asked, is_allowed)
 
     def _is_allowed(self, exchange: Exchange, asked: Asked) -> bool | None:
-        """By the published ACLs; None where they differ while the request was under way."""
+        """Whether the published ACLs allow it; None where they differ while it was under way."""
         nodes, since, until = [exchange.receiver], exchange.handle_seq, exchange.handle_seq
         if exchange.api in FORWARDED:
             nodes, until = [*self.images.nodes], exchange.resp_seq
