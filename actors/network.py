@@ -428,7 +428,7 @@ class Network:
             at_ms = latest_ms
         link.arrivals[api] = at_ms
         self._deliver_at(at_ms, packet)
-        if packet.exchange.sender.connection is not None and at_ms > self.rt.now_ms:
+        if at_ms > self.rt.now_ms:
             self._has_left(packet)
 
     def _has_left(self, packet: Packet) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 from minicluster.actors.cluster.actions.performing import ms
@@ -96,13 +95,10 @@ def reject_on_zookeeper(cluster: ClusterRoles, task: str, why: str) -> None:
         raise UserError(f"{task}: {why} (mode zookeeper)")
 
 
-_is_done = attrgetter("done")
-
-
 def finish(cluster: ClusterRoles, operations: Sequence[Operation], until_ms: int) -> None:
     """Let the cluster run until operations are done, or their deadline passes."""
     within_ms = max(1, until_ms - cluster.now_ms)
-    cluster.run_until(lambda: all(map(_is_done, operations)), within_ms)
+    cluster.run_until(lambda: all(operation.done for operation in operations), within_ms)
 
 
 def wait_for_commit(cluster: ClusterRoles, condition: Callable[[], bool]) -> None:
