@@ -18,16 +18,14 @@ from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.spark import pipeline
 from minicluster.verify.spark.judging_worker import Task, judge_rows
-from minicluster.verify.spark.log_source import ORDER, SCHEMA, LogReader, LogSource, options_of
+from minicluster.verify.spark.log_source import ORDER, SCHEMA, listed, scan_logs
 
 BATCH_ROWS = 700  # so that batches begin and end anywhere
 
 
 def scanned(items: Sequence[Item], limits: ReadLimits = DEFAULT_LIMITS) -> pa.Table:
     """The rows of runs and logs by their runs and in order, as workers get them."""
-    reader = LogSource(options_of(items, limits, tasks=4)).reader(None)  # type: ignore[arg-type]
-    assert isinstance(reader, LogReader)
-    read = [batch for part in reader.partitions() for batch in reader.read(part)]
+    read = scan_logs(limits, listed(items).to_batches(max_chunksize=3))
     order = [(name, "ascending") for name in ORDER]
     return pa.Table.from_batches(read, SCHEMA).sort_by(order).combine_chunks()
 

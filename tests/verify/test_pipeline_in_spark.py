@@ -52,8 +52,8 @@ def test_the_plan_is_a_scan_an_exchange_a_sort_a_fold_and_an_aggregate(spark: An
     plan = plan_of(results_of(spark, items, TASK, DEFAULT_LIMITS))
 
     assert re.findall(r"^\W*(\w+)", plan, re.MULTILINE) == [
-        "HashAggregate", "Exchange", "HashAggregate", "MapInArrow", "Sort", "Exchange", "Project",
-        "BatchScan",
+        "HashAggregate", "Exchange", "HashAggregate", "MapInArrow", "Sort", "Exchange",
+        "MapInArrow", "LocalTableScan",
     ]  # fmt: skip
     assert f"```\n{plan}\n```\n" in PAGE.read_text()
 

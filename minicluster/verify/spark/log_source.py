@@ -1,25 +1,21 @@
-"""``spark.read.format("kraft-logs")``: runs and logs as rows, ``readStream`` as a log grows.
+"""Runs and logs as rows of Spark: read by tasks that get their places, or as a log grows.
 
-Internal: the judge and the views read it; users have ``kraft``, a row for each record. A row here
+Internal: the judge and the views read them; users have ``kraft``, a row for each record. A row here
 is a batch as Kafka wrote it, beside what is known of its log (``log_rows``).
-
-Source:  pyspark.sql.datasource.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec.structs import asdict
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, InputPartition
 
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
-from minicluster.values import dataclass
 from minicluster.verify.log_rows import Item, Row, rows_of
 from minicluster.verify.spark.data_source import KraftStream, Piece, batches_of
 
@@ -38,6 +34,9 @@ SCHEMA = pa.schema(
     }
 )
 ORDER = ("run", "place", "log")
+_ITEM = pa.schema(
+    {"path": pa.string(), "name": pa.string(), "is_run": pa.bool_(), "origin": pa.string()}
+)
 _BATCH_BYTES = 1 << 20
 _SQL = {
     pa.string(): "string",
@@ -56,15 +55,26 @@ def sql_of(schema: pa.Schema) -> str:
     return ", ".join(f"`{column.name}` {_SQL[column.type]}" for column in schema)
 
 
-@dataclass(frozen=True)
-class Some(InputPartition):
-    """Runs and logs that one task reads, one after the other."""
+def listed(items: Sequence[Item]) -> pa.Table:
+    """Runs and logs that are to be read, a row for each."""
+    return pa.Table.from_pylist([asdict(item) for item in items], _ITEM)
 
-    items: tuple[Item, ...]
+
+def scan_logs(limits: ReadLimits, items: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of the runs and logs that a task gets.
+
+    Shapes:  rows of ``listed`` -> rows of ``SCHEMA``, each run's in any order.
+    """
+    for batch in items:
+        for item in batch.to_pylist():
+            yield from arrow_batches(rows_of(Item(**item), limits))
 
 
 class LogSource(DataSource):
-    """The logs of controllers."""
+    """``readStream.format("kraft-logs")``: the batches of a log as it grows.
+
+    Source:  pyspark.sql.datasource.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -75,41 +85,9 @@ class LogSource(DataSource):
         """The columns of ``log_rows``."""
         return sql_of(SCHEMA)
 
-    def reader(self, schema: StructType) -> LogReader:
-        """Read what is there now."""
-        return LogReader(json.loads(self.options["request"]))
-
     def streamReader(self, schema: StructType) -> LogStream:
         """Follow one controller's log as it grows."""
         return LogStream(self.options["path"], (), DEFAULT_LIMITS)
-
-
-def options_of(items: Sequence[Item], limits: ReadLimits, *, tasks: int) -> dict[str, str]:
-    """The options by which the source reads these, in at most so many tasks."""
-    of_items = [asdict(item) for item in items]
-    request = {"items": of_items, "limits": asdict(limits), "tasks": tasks}
-    return {"request": json.dumps(request)}
-
-
-class LogReader(DataSourceReader):
-    """A reader of runs and logs."""
-
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        self._items = [Item(**item) for item in request["items"]]
-        self._limits = ReadLimits(**request["limits"])
-        self._tasks: int = request["tasks"]
-
-    def partitions(self) -> Sequence[Some]:
-        """Several runs to a task, where there are many."""
-        several = -(-len(self._items) // self._tasks)
-        starts = range(0, len(self._items), several)
-        return [Some(tuple(self._items[start : start + several])) for start in starts]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of some runs."""
-        assert isinstance(partition, Some)
-        for item in partition.items:
-            yield from arrow_batches(rows_of(item, self._limits))
 
 
 class LogStream(KraftStream):

@@ -2,7 +2,8 @@
 
 ::
 
-    scan        the logs' batches as Kafka wrote them, a run as its folder (``log_source``)
+    list        the paths of what is to be read
+    mapInArrow  the logs' batches as Kafka wrote them, a run as its folder (``log_source``)
     exchange    by run
     sort        by place in the log
     mapInArrow  the fold of each log, with the histories and rules (``judging_worker``)
@@ -39,14 +40,13 @@ from minicluster.verify.spark.judging_worker import (
     run_of,
 )
 from minicluster.verify.spark.jvm import SparkUnavailable
-from minicluster.verify.spark.log_source import FORMAT, ORDER, LogSource, options_of, sql_of
+from minicluster.verify.spark.log_source import ORDER, SCHEMA, listed, scan_logs, sql_of
 from minicluster.verify.spark.progress import OnProgress, watched
 from minicluster.verify.spark.travel import ship_package
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TASKS_PER_WORKER = 4
 _PARTITIONS_PER_WORKER = 16
 _WORKERS_MAX = 16
 
@@ -132,14 +132,14 @@ def items_of(
 def logs_of(spark: SparkSession, items: Sequence[Item], limits: ReadLimits) -> DataFrame:
     """Runs and logs as rows, each of them in one partition and in order."""
     ship_package(spark)
-    spark.dataSource.register(LogSource)
-    workers = workers_of(spark)
-    options = options_of(items, limits, tasks=_TASKS_PER_WORKER * workers)
+
+    def scan(items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return scan_logs(limits, items)
+
     return (
-        spark.read.format(FORMAT)
-        .options(**options)
-        .load()
-        .repartition(min(len(items), _PARTITIONS_PER_WORKER * workers), "run")
+        spark.createDataFrame(listed(items))
+        .mapInArrow(scan, sql_of(SCHEMA))
+        .repartition(min(len(items), _PARTITIONS_PER_WORKER * workers_of(spark)), "run")
         .sortWithinPartitions(*ORDER)
     )
 
