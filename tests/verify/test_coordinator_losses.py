@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.protocol.topics import partition_of
 
 OFFSETS = "__consumer_offsets"
 SMALL = {
@@ -85,14 +86,19 @@ def test_a_transaction_may_end_anyhow_where_its_coordinator_has_lost_it(
     cluster.verify(engine="process").assert_valid()
 
 
-def test_what_was_lost_before_an_offset_was_set_excuses_nothing(cluster: MiniCluster) -> None:
-    cluster.consume("alpha", count=5, group="g")
+def test_only_a_group_that_another_partition_may_have_is_promised_nothing(
+    cluster: MiniCluster,
+) -> None:
+    stays, moves = "b", "a"
+    assert [partition_of(group, 2) for group in (stays, moves)] == [0, 1]
+    for group in (stays, moves):
+        cluster.consume("alpha", count=5, group=group)
+    cluster.add_partitions(OFFSETS, 2)
+    restarted(cluster)
+    cluster.produce("alpha", 0, count=5)
+    assert cluster.consume("alpha", count=5, group=stays)[0].offset == 5
+    assert cluster.consume("alpha", count=5, group=moves)[0].offset == 0
     cluster.run_for("5s")
-    deleted(cluster)
-    cluster.consume("alpha", count=5, group="g")
-    cluster.run_for("5s")
-    cluster.produce("alpha", 0, count=1)
-    cluster.consume("alpha", count=1, group="g")
     report = cluster.verify(engine="process")
     report.assert_valid()
     assert report.rule("H1").looked_at and report.rule("H1").exempt

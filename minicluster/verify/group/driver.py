@@ -14,7 +14,6 @@ from minicluster.verify.group.consumers import Consumer
 from minicluster.verify.group.coordinator_losses import CoordinatorLosses
 from minicluster.verify.group.event import BEFORE_ALL, ClientEvent, in_response
 from minicluster.verify.group.groups import Group, OffsetSet
-from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.partition.driver import ended_partitions, last_leaders, losses
@@ -97,20 +96,12 @@ def group_losses(run: TracedRun) -> CoordinatorLosses:
     for row in run.rows("partition_event"):
         if row["topic"] == GROUP_METADATA_TOPIC:
             folded.on_event(row)
-    created: dict[str, dict[int, int]] = {}  # topic id -> operation -> partitions by then
-    for (topic_id, part), states in run.timeline.partitions.items():
+    sizes: dict[int, int] = {}  # by operation, how many partitions there were by then
+    for (_, part), states in run.timeline.partitions.items():
         if states[0].topic == GROUP_METADATA_TOPIC:
-            operations, operation = created.setdefault(topic_id, {}), states[0].operation
-            operations[operation] = max(part + 1, operations.get(operation, 0))
-    known = run.context(commits)
-    grown = [
-        known.seq_of(operation - 1)
-        for operations in created.values()
-        for operation in sorted(operations)[1:]
-    ]
-    grown_at = min((seq for seq in grown if seq is not None), default=None)
-    numbers = {number for operations in created.values() for number in operations.values()}
-    folded.at_end(run.context(losses), grown_at, numbers)
+            operation = states[0].operation
+            sizes[operation] = max(part + 1, sizes.get(operation, 0))
+    folded.at_end(run.context(losses), sizes.values())
     return folded
 
 
@@ -136,8 +127,8 @@ def judge_groups(run: TracedRun, judge: Judge) -> None:
     """Judge the groups of a run that has ended, and the consumers."""
     lost, leaders = run.context(group_losses), run.context(last_leaders)
     groups = run.context(groups_of)
-    for group in groups.by_name.values():
-        judge.hear(group.at_end(lost, leaders, groups.misled))
+    for name, group in groups.by_name.items():
+        judge.hear(group.at_end(lost.may_have_lost(name), leaders, groups.misled))
     by_client: dict[str, Consumer] = {}
     for at, kind, event in _of_consumers(run):
         consumer = by_client.setdefault(event.client, Consumer(leaders))

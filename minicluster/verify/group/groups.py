@@ -19,7 +19,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from minicluster.verify.group.coordinator_losses import CoordinatorLosses
 from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.clients import LastLeader
@@ -27,6 +26,7 @@ from minicluster.verify.partition.event import Place
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
 
 NO_OFFSET = -1
+_LOST = "the coordinator's log has lost records"
 _SEQ = attrgetter("seq")
 _OF_READERS = ("client_record", "partition_event", "replica_log", "raft_event")
 _OF_GROUPS = ("client_record", "group_event", "partition_event", "raft_event")
@@ -105,26 +105,26 @@ class Group:
         self.sets[place].append(OffsetSet(seq, seq, NO_OFFSET, seq))
 
     def at_end(
-        self, lost: CoordinatorLosses, leaders: Mapping[Place, LastLeader], misled: Collection[str]
+        self, may_be_lost: bool, leaders: Mapping[Place, LastLeader], misled: Collection[str]
     ) -> Said:
         """The run has ended.
 
-        Shapes:  lost: what coordinators have lost. leaders: of the partitions. misled: the clients
+        Shapes:  may_be_lost: by its coordinator. leaders: of the partitions. misled: the clients
                  that were told what no node said.
         """
         for event in self.fetched:
             sets = self.sets[event.place]
             last = None if event.sent is None else _last_before(sets, event.sent)
             if last is not None and _is_promised(sets, last, event):
-                yield from committed_offsets_are_not_forgotten(event, last, sets, lost)
+                yield from committed_offsets_are_not_forgotten(event, last, sets, may_be_lost)
         owners: dict[Any, set[str]] = defaultdict(set)
         for event in self.given:
             if event.member is not None:
                 owner = self.instances.get(event.member, event.member)
-                owners[self._generation(event, lost)].add(owner)
+                owners[self._generation(event)].add(owner)
         for event in self.given:
-            generation = self._generation(event, lost)
-            yield from a_partition_has_one_owner(event, owners[generation])
+            of_generation = owners[self._generation(event)]
+            yield from a_partition_has_one_owner(event, of_generation, may_be_lost)
         for place, read in self.read.items():
             leader = leaders.get(place)
             if leader is not None:
@@ -132,17 +132,12 @@ class Group:
                 if there:
                     yield from a_group_leaves_no_record_out(self, there, leader, misled)
 
-    def _generation(self, event: ClientEvent, lost: CoordinatorLosses) -> tuple[Any, ...]:
+    def _generation(self, event: ClientEvent) -> tuple[int, int | None, Place]:
         """In which life of the group, and which generation, a partition was given.
 
-        A group that has ended may come again, with its first generation, and so does one that its
-        coordinator has lost. With more partitions of its topic, two brokers may coordinate it for a
-        while.
+        A group that has ended may come again, with its first generation.
         """
-        lives = bisect_left(self.ended, event.seq)
-        lives += bisect_left(lost.events(event.group), event.seq)
-        elsewhere = lost.may_be_elsewhere(event.group, event.seq) and event.broker
-        return lives, elsewhere, event.generation, event.place
+        return bisect_left(self.ended, event.seq), event.generation, event.place
 
 
 def _last_before(sets: list[OffsetSet], event: int) -> OffsetSet | None:
@@ -168,13 +163,12 @@ def _is_promised(sets: list[OffsetSet], last: OffsetSet, fetched: ClientEvent) -
       keeps="A commit sets the offset back; one fetch was sent before a commit, and "
       "one saw a commit that was acknowledged later.")  # fmt: skip
 def committed_offsets_are_not_forgotten(
-    fetched: ClientEvent, last: OffsetSet, sets: list[OffsetSet], lost: CoordinatorLosses
+    fetched: ClientEvent, last: OffsetSet, sets: list[OffsetSet], may_be_lost: bool
 ) -> Findings:
     """The offset that a group fetches is not below the last one whose commit, or that of its
     transaction, was acknowledged before, unless it was set later, is expired or was deleted."""
-    if lost.has_lost(fetched.group, last.seq, fetched.seq):
-        # It is not below what is left of it, but nobody can know what that is.
-        yield exempt("the coordinator's log has lost records since the offset was set")
+    if may_be_lost:
+        yield exempt(_LOST)
         return
     yield CASE
     if fetched.offset is None or last.offset is None or fetched.offset >= last.offset:
@@ -195,9 +189,12 @@ def committed_offsets_are_not_forgotten(
       breaks="Two members own orders-0 in generation 1.",
       keeps="The next generation gives orders-0 to another member, and another "
       "group has an owner of its own.")  # fmt: skip
-def a_partition_has_one_owner(given: ClientEvent, owners: set[str]) -> Findings:
+def a_partition_has_one_owner(given: ClientEvent, owners: set[str], may_be_lost: bool) -> Findings:
     """In one generation of a classic group, or at one member epoch of a consumer group, a partition
-    is assigned to one member."""
+    is assigned to one member, unless the coordinator has lost the group."""
+    if may_be_lost:
+        yield exempt(_LOST)
+        return
     yield CASE
     # A static member counts by its instance: it comes back under another member id, in the same
     # generation, and keeps what it owns (KIP-345).

@@ -40,7 +40,7 @@ from minicluster.verify.partition.served import (
     fetches_with_another_leader_epoch_are_rejected,
 )
 from minicluster.verify.partition.setting import Setting, SettingOfRun
-from minicluster.verify.partition.truth import ALWAYS_LOST, CLEANED, NO_EPOCH, Loss, PartitionTruth
+from minicluster.verify.partition.truth import CLEANED, NO_EPOCH, Loss, PartitionTruth
 from minicluster.verify.rules.rule import Rule, Said, rules_in
 
 MODULES = (truth, isr, replicas, served, applied, logs, clients)
@@ -280,7 +280,7 @@ def losses(run: TracedRun) -> Losses:
 
 
 def _losses(run: TracedRun, partitions: Partitions) -> Losses:
-    nobody_knows = {place: Loss(CLEANED, 0, 0, NO_EPOCH, [ALWAYS_LOST]) for place in run.cleaned}
+    nobody_knows = {place: Loss(CLEANED, 0, 0, NO_EPOCH) for place in run.cleaned}
     return partitions.losses | nobody_knows
 
 

@@ -29,7 +29,6 @@ Epochs = tuple[tuple[int, int], ...]  # leader epoch and its first offset, ascen
 _ENDS = ("stop", "delete", "truncate")  # events that say nothing of what a running replica holds
 _BEGINS = ("become_leader", "become_follower")
 NO_EPOCH = 2**62
-ALWAYS_LOST = 2**62  # the event of a loss of which nobody knows when it was
 
 UNCLEAN, LAST, STAYS, CLEANED = "unclean", "last", "stays", "cleaned"
 EXCUSES = {
@@ -47,14 +46,12 @@ class Loss(Struct):
     Units:   kept: the lowest offset that was lost. lost_from: the leader epoch from which on
              records are there to stay; lost_below: those of an epoch below this one may be lost (a
              member that stays with less may lead at any time, so then there is no such epoch).
-             events: those that show it.
     """
 
     cause: str
     kept: int
     lost_from: int
     lost_below: int
-    events: list[int]
 
     @property
     def why(self) -> str:
@@ -76,7 +73,6 @@ class Loss(Struct):
         self.kept = min(self.kept, other.kept)
         self.lost_from = min(self.lost_from, other.lost_from)
         self.lost_below = max(self.lost_below, other.lost_below)
-        self.events += other.events
 
 
 class ReplicaLog(Struct):
@@ -231,7 +227,7 @@ class PartitionTruth:
         event, unclean = begun.event, self.unclean_epoch
         is_unclean = unclean is not None and self.led_epoch < unclean <= event.leader_epoch
         if unclean is not None and is_unclean and begun.kept is not None:
-            self._on_loss(Loss(UNCLEAN, begun.kept, unclean, unclean, [event.seq]))
+            self._on_loss(Loss(UNCLEAN, begun.kept, unclean, unclean))
         else:
             self._on_loss(self._lost_by_less(event, begun.kept, begun.is_first))
         if self.setting.is_over:
@@ -244,7 +240,7 @@ class PartitionTruth:
         unclean = self.unclean_epoch
         if unclean is None or event.leader_epoch >= unclean or event.hw_new <= event.hw_old:
             return None
-        return Loss(UNCLEAN, event.hw_old, unclean, unclean, [event.seq])
+        return Loss(UNCLEAN, event.hw_old, unclean, unclean)
 
     def _lost_by_less(self, event: PartitionEvent, kept: int | None, is_first: bool) -> Loss | None:
         """A replica begins with less than is committed, rightly."""
@@ -256,9 +252,9 @@ class PartitionTruth:
             # Every log begins behind the partition's records: they are as the leader has them.
             candidates = event.isr
         if event.kind == "become_leader" and candidates is not None and len(candidates) <= 1:
-            return Loss(LAST, first_lost, event.leader_epoch, event.leader_epoch + 1, [event.seq])
+            return Loss(LAST, first_lost, event.leader_epoch, event.leader_epoch + 1)
         if is_first and self.may_stay:
-            return Loss(STAYS, first_lost, event.leader_epoch, NO_EPOCH, [event.seq])
+            return Loss(STAYS, first_lost, event.leader_epoch, NO_EPOCH)
         return None
 
     def _on_loss(self, loss: Loss | None) -> None:

@@ -18,7 +18,6 @@ from minicluster.verify.judging import Judge
 from minicluster.verify.partition.driver import last_leaders, losses
 from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.topic_names import topic_names
-from minicluster.verify.partition.truth import ALWAYS_LOST
 from minicluster.verify.producers import producers as of_producers
 from minicluster.verify.producers import transforms
 from minicluster.verify.producers.producers import (
@@ -120,7 +119,7 @@ def _transforms(run: TracedRun) -> list[Transform]:
         for name, group in groups.by_name.items()
         if group.producers
         and groups.misled.isdisjoint(group.clients | group.committers)
-        and not lost.has_lost(name, 0, ALWAYS_LOST)
+        and not lost.may_have_lost(name)
     ]
     for batch in producer_batches(run) if transforms else ():
         record = leaders[batch.place].log.at(batch.base_offset)
