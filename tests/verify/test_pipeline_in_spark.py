@@ -133,6 +133,37 @@ def test_findings_come_while_the_log_grows(spark: Any, tmp_path: Path) -> None:
     ]
 
 
+def test_a_stream_that_goes_on_from_its_checkpoint_tells_only_what_is_new(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Its new judge knows what was in the log before, and is silent about it."""
+    log, checkpoint = cluster(), tmp_path / "checkpoint"
+    home = tmp_path / "log" / "__cluster_metadata-0"
+    home.mkdir(parents=True)
+
+    def told() -> list[tuple[str, int]]:
+        write_segment(home / segment_name(0), log.batches)
+        found: list[Any] = []
+        query = follow_findings(
+            spark, tmp_path / "log", lambda new: found.extend(new.collect()), checkpoint=checkpoint
+        )
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        return [(row.rule, row.offset) for row in found]
+
+    def leader_is_left_out() -> tuple[str, int]:
+        log.op(change((2, 3)))
+        return "E10", log.batches[-1].base_offset
+
+    first = leader_is_left_out()
+    assert told() == [first]
+    log.op(change((1, 2, 3)))
+    second = leader_is_left_out()
+    assert told() == [second]
+
+
 def test_a_log_that_changes_while_it_is_read_is_one_line(spark: Any, tmp_path: Path) -> None:
     """What is damaged and can be read is judged (``test_pipeline``); what is gone is not."""
     c6_near().write(tmp_path / "run")

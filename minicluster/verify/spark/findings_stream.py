@@ -2,7 +2,8 @@
 
 The stream reads each batch once, in order; the judge that takes them is the one of a running
 cluster (``live``) and stays in the process that has started the stream. So its memory is bounded by
-the cluster, and a stream that is started again begins where the log does.
+the cluster. A stream that goes on from a checkpoint of Spark's has a new judge, which takes first,
+and in silence, what the log has up to there.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def follow_findings(
     take: Callable[[DataFrame], None],
     *,
     every: str = "1 second",
+    checkpoint: Path | str | None = None,
 ) -> Any:
     """Start a Spark stream that judges a growing log; the caller stops the query.
 
@@ -45,37 +47,47 @@ def follow_findings(
 
     Shapes:  log: a path of one controller's log on this machine; what is in it counts as committed.
              take: gets the findings that are new, as a data frame, whenever there are any.
-             every: how often the log is looked at.
+             every: how often the log is looked at. checkpoint: a folder in which Spark notes how
+             far the log is judged; a stream that is started again with it goes on from there, and
+             gives again at most what it was about to give when it ended. None: from where the log
+             begins.
     Errors:  UserError for a path that holds no log, or one whose first state is not recorded, and
              for a session of Spark Connect, which would run ``take`` on the server.
     """
     if not hasattr(spark, "_jsc"):
         raise UserError("a Spark Connect session follows no log: its functions run on the server")
-    from minicluster.verify.spark.log_source import FORMAT, LogSource
+    from minicluster.verify.spark.log_source import FORMAT, LogSource, batches_between
 
     ((path, name),) = named_paths([log])
-    judge = _judge_of(path, name)
+    judge, end = _judge_of(path, name)
     ship_package(spark)
     spark.dataSource.register(LogSource)
 
     def on_rows(rows: DataFrame, number: int) -> None:
+        nonlocal end
         findings: list[Finding] = []
         for row in rows.toLocalIterator():  # in the order of the log
-            findings += judge.commit(RecordBatch.decode(bytes(row.content)))
+            for batch in batches_between(path, end, row.place):
+                judge.commit(batch)
+            batch = RecordBatch.decode(bytes(row.content))
+            findings += judge.commit(batch)
+            end = batch.last_offset + 1
         if findings:
             take(_frame(rows.sparkSession, findings))
 
-    return (
+    query = (
         spark.readStream.format(FORMAT)
         .load(str(path.absolute()))
         .writeStream.foreachBatch(on_rows)
         .trigger(processingTime=every)
-        .start()
     )
+    if checkpoint is not None:
+        query = query.option("checkpointLocation", str(checkpoint))
+    return query.start()
 
 
-def _judge_of(path: Path, name: str) -> LiveJudge:
-    """A judge of the log from where it begins."""
+def _judge_of(path: Path, name: str) -> tuple[LiveJudge, int]:
+    """A judge of the log from where it begins, and the offset there."""
     located = locate(path)
     if len(located.logs) != 1:
         raise UserError(f"{path}: a stream follows one controller's log")
@@ -84,12 +96,12 @@ def _judge_of(path: Path, name: str) -> LiveJudge:
     head = next(batch_heads(files.segments[0]), None) if files.segments else None
     first = 0 if head is None else head.base_offset
     if first == 0:
-        return judge
+        return judge, first
     for file in sorted(files.checkpoints):
         end, _ = parse_checkpoint_name(file.name) or (0, 0)
         if end >= first:
             judge.load(read_checkpoint(file, files.limits).records, end)
-            return judge
+            return judge, first
     raise UserError(no_start(path, first))
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec.structs import asdict
 from pyspark.sql.datasource import DataSource, InputPartition
 
+from minicluster.log.batch import RecordBatch
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.verify.log_rows import Item, Row, rows_of
 from minicluster.verify.spark.data_source import KraftStream, Piece, batches_of
@@ -100,6 +102,14 @@ class LogStream(KraftStream):
             Row("", batch.base_offset, 0, "batch", None, batch.encoded)
             for batch in batches_of(partition, self._limits)
         )
+
+
+def batches_between(path: Path, start: int, end: int) -> Iterator[RecordBatch]:
+    """The batches of a log from one offset to another, exclusive."""
+    if start < end:
+        log = LogStream(str(path), (), DEFAULT_LIMITS)
+        for piece in log.partitions({"offset": start}, {"offset": end}):
+            yield from batches_of(piece, DEFAULT_LIMITS)
 
 
 def arrow_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
