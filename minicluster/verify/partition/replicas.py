@@ -22,6 +22,7 @@ class Replica(Struct):
 
     Shapes:  is_new: the broker has had no log of the partition, or has deleted it. last: the last
              event of its process; highest_epoch: of the partition epochs that this has applied.
+             began_with: the high watermark with which it began to lead.
     """
 
     is_new: bool = True
@@ -30,6 +31,7 @@ class Replica(Struct):
     highest_epoch: int | None = None
     log_epoch: int | None = None
     high_watermark: int | None = None
+    began_with: int | None = None
 
 
 class Truncation(Struct):
@@ -69,6 +71,7 @@ class ReplicasOfPartition:
             replica.highest_epoch = max(event.partition_epoch, replica.highest_epoch or 0)
         match event.kind:
             case "become_leader" | "become_follower":
+                replica.began_with = event.hw_new
                 yield from a_new_replica_begins_empty(replica, event)
                 if replica.last is not None and not replica.is_new:
                     yield from a_replica_begins_with_the_log_that_it_had(replica.last, event)
@@ -79,7 +82,7 @@ class ReplicasOfPartition:
                 if event.hw_new > event.hw_old:
                     yield from the_members_own_logs_have_what_is_committed(self, event)
             case "ack" if event.maximal_isr is not None:
-                yield from acks_all_waits_for_the_maximal_isr(self, event)
+                yield from acks_all_waits_for_the_maximal_isr(self, replica, event)
             case "append":
                 replica.log_epoch = _highest(replica.log_epoch, event.leader_epoch)
                 if event.maximal_isr is not None:
@@ -288,16 +291,18 @@ def committed_records_are_not_truncated(truth: PartitionTruth, truncation: Trunc
       keeps="acks=all succeeds for offset 8; broker 2 has fetched up to 9, and 3 is "
       "not in the ISR.")  # fmt: skip
 def acks_all_waits_for_the_maximal_isr(
-    replicas: ReplicasOfPartition, event: PartitionEvent
+    replicas: ReplicasOfPartition, replica: Replica, event: PartitionEvent
 ) -> Findings:
     """When a Produce with acks=all succeeds, every member of the maximal ISR holds its records, and
-    they are at least min.insync.replicas."""
+    they are at least min.insync.replicas. A batch that a producer sends again, and that was
+    committed when its leader began to lead, waits for no fetch."""
     awaited, members = replicas.awaited(event), event.maximal_isr or ()
     if awaited is None:
         return
     yield CASE
     log_ends = [event.leo, *(event.fetch_state(member).log_end for member in awaited)]
-    if min(log_ends) <= event.offset or len(members) < (event.min_isr or 1):
+    is_held = min(log_ends) > event.offset or event.offset < (replica.began_with or 0)
+    if not is_held or len(members) < (event.min_isr or 1):
         yield broken(
             f"leader {event.broker} acknowledged offset {event.offset} before all of "
             f"{ids(members)} had it, or with fewer than min.insync.replicas",

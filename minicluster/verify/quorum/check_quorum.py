@@ -4,7 +4,8 @@ subject   a leadership: what its controller does from the election on, and the F
           which it responds
 keeps     the voters that have fetched since a majority had last done so, and when that was
 
-A Fetch may wait at the leader: it counts from when it came, and is known when its response leaves.
+A Fetch may wait at the leader for the next append. It counts when it comes, once more with that
+append (KafkaRaftClient.tryCompleteFetchRequest), and is known when its response leaves.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Leadership:
 
     Shapes:  voters: as it knows them.
     Units:   timeout_ms: for which it leads without the Fetches of a majority; ends_ms: when that
-             time is over. overdue_ms: when it first did something after that, None: never.
+             time is over. acted_ms: when it did something last. overdue_ms: when it first did
+             something after its time, None: never.
              silent_ms: for how long no majority had fetched when it led on all the same.
     """
 
@@ -31,6 +33,7 @@ class Leadership:
         self.timeout_ms = timeout_ms
         self.voters: tuple[int | None, ...] = ()
         self.ends_ms = at_ms + timeout_ms
+        self.acted_ms = at_ms
         self.overdue_ms: int | None = None
         self.silent_ms: int | None = None
         self._is_told = False
@@ -43,7 +46,7 @@ class Leadership:
 
     def on_act(self, at_ms: int, voters: tuple[int | None, ...]) -> None:
         """It does something, and leads on."""
-        self.voters, self.silent_ms = voters, None
+        self.voters, self.acted_ms, self.silent_ms = voters, at_ms, None
         if self.overdue_ms is None:
             self.overdue_ms = at_ms if at_ms > self.ends_ms else None
         elif at_ms > self.overdue_ms + _NOTICED_MS and not self._is_told:
@@ -57,7 +60,8 @@ class Leadership:
         self._fetched.add(fetch.sender)
         if len(self._fetched) >= self.others:
             self._fetched.clear()
-            self.ends_ms = max(self.ends_ms, fetch.handled_ms + self.timeout_ms)
+            last_ms = max(fetch.handled_ms, self.acted_ms)
+            self.ends_ms = max(self.ends_ms, last_ms + self.timeout_ms)
             if self.overdue_ms is not None and self.overdue_ms <= self.ends_ms:
                 self.overdue_ms = None
 

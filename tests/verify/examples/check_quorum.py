@@ -96,6 +96,17 @@ def e47_near_waited() -> RunBuilder:
 
 
 @keeps(a_leader_without_a_majority_resigns)
+def e47_near_waited_in_a_pause() -> RunBuilder:
+    """The Fetch of 102 waits at leader 101, which is paused for two seconds, and counts again with
+    the append that ends its wait (seed 500297)."""
+    story = _fetched(RunBuilder(cluster()), 500, 102, until_ms=1_100)
+    story.raft_event("append", offset=3_000, seq=3_000).rpc("Fetch", 102, handled_ms=1_100)
+    for at_ms in (4_500, 5_600):
+        story.raft_event("append", offset=at_ms, seq=at_ms)
+    return story
+
+
+@keeps(a_leader_without_a_majority_resigns)
 def e47_near_kafka() -> RunBuilder:
     """A controller of Apache Kafka becomes a voter, and no Fetch of it is recorded."""
     story = _fetched(RunBuilder(cluster()), 500, 102, until_ms=2_000)

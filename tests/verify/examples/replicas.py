@@ -385,6 +385,25 @@ def f8_near() -> RunBuilder:
     return _acknowledged([1, 2], b2=(9, 0, 5), b3=(0, 0, 5))
 
 
+def _acknowledged_again(offset: int) -> RunBuilder:
+    """Leader 1 begins to lead with high watermark 8, and acknowledges before anybody fetches."""
+    begun = plain_run().partition("become_leader", leo=9, hw_new=8, **EVERYBODY)
+    known = dict.fromkeys((2, 3), (-1, -1, None))
+    return begun.partition("ack", offset=offset, leo=9, hw_new=8, known=known, **EVERYBODY)
+
+
+@keeps(acks_all_waits_for_the_maximal_isr)
+def f8_near_sent_again() -> RunBuilder:
+    """A batch at 7 is sent again to a leader that began with high watermark 8 (seed 500163)."""
+    return _acknowledged_again(7)
+
+
+@breaks(acks_all_waits_for_the_maximal_isr)
+def f8_sent_again_too_early() -> RunBuilder:
+    """A batch at 8 is sent again to a leader that began with high watermark 8."""
+    return _acknowledged_again(8)
+
+
 @keeps(acks_all_waits_for_the_maximal_isr)
 def f8_near_left_out() -> RunBuilder:
     """On ZooKeeper acks=all does not wait for broker 3, which is in the ISR and no replica any
