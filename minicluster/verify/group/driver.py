@@ -11,7 +11,7 @@ from typing import Any
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.verify.group import consumers, groups
 from minicluster.verify.group.consumers import Consumer
-from minicluster.verify.group.coordinator_losses import CoordinatorLosses
+from minicluster.verify.group.coordinators import Coordinators
 from minicluster.verify.group.event import BEFORE_ALL, ClientEvent, in_response
 from minicluster.verify.group.groups import Group, OffsetSet
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
@@ -90,9 +90,9 @@ def client_events(run: TracedRun) -> list[ClientEvent]:
     return [event for event in run.context(client_responses) if event.is_known]
 
 
-def group_losses(run: TracedRun) -> CoordinatorLosses:
-    """Context: the groups that their coordinators have lost."""
-    folded = CoordinatorLosses()
+def coordinators(run: TracedRun) -> Coordinators:
+    """Context: the coordinators of groups."""
+    folded = Coordinators()
     for row in run.rows("partition_event"):
         if row["topic"] == GROUP_METADATA_TOPIC:
             folded.on_event(row)
@@ -125,10 +125,10 @@ def offsets_of_groups(run: TracedRun) -> Iterator[tuple[str | None, Place, list[
 
 def judge_groups(run: TracedRun, judge: Judge) -> None:
     """Judge the groups of a run that has ended, and the consumers."""
-    lost, leaders = run.context(group_losses), run.context(last_leaders)
+    by_group, leaders = run.context(coordinators), run.context(last_leaders)
     groups = run.context(groups_of)
     for name, group in groups.by_name.items():
-        judge.hear(group.at_end(lost.may_have_lost(name), leaders, groups.misled))
+        judge.hear(group.at_end(by_group.of(name), leaders, groups.misled))
     by_client: dict[str, Consumer] = {}
     for at, kind, event in _of_consumers(run):
         consumer = by_client.setdefault(event.client, Consumer(leaders))

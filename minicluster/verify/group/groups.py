@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from minicluster.verify.group.coordinators import Coordinator
 from minicluster.verify.group.event import ClientEvent
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.clients import LastLeader
@@ -26,7 +27,6 @@ from minicluster.verify.partition.event import Place
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, rule
 
 NO_OFFSET = -1
-_LOST = "the coordinator's log has lost records"
 _SEQ = attrgetter("seq")
 _OF_READERS = ("client_record", "partition_event", "replica_log", "raft_event")
 _OF_GROUPS = ("client_record", "group_event", "partition_event", "raft_event")
@@ -105,18 +105,20 @@ class Group:
         self.sets[place].append(OffsetSet(seq, seq, NO_OFFSET, seq))
 
     def at_end(
-        self, may_be_lost: bool, leaders: Mapping[Place, LastLeader], misled: Collection[str]
+        self,
+        coordinator: Coordinator,
+        leaders: Mapping[Place, LastLeader],
+        misled: Collection[str],
     ) -> Said:
         """The run has ended.
 
-        Shapes:  may_be_lost: by its coordinator. leaders: of the partitions. misled: the clients
-                 that were told what no node said.
+        Shapes:  leaders: of the partitions. misled: the clients that were told what no node said.
         """
         for event in self.fetched:
             sets = self.sets[event.place]
             last = None if event.sent is None else _last_before(sets, event.sent)
             if last is not None and _is_promised(sets, last, event):
-                yield from committed_offsets_are_not_forgotten(event, last, sets, may_be_lost)
+                yield from committed_offsets_are_not_forgotten(event, last, sets, coordinator)
         owners: dict[Any, set[str]] = defaultdict(set)
         for event in self.given:
             if event.member is not None:
@@ -124,7 +126,7 @@ class Group:
                 owners[self._generation(event)].add(owner)
         for event in self.given:
             of_generation = owners[self._generation(event)]
-            yield from a_partition_has_one_owner(event, of_generation, may_be_lost)
+            yield from a_partition_has_one_owner(event, of_generation, coordinator)
         for place, read in self.read.items():
             leader = leaders.get(place)
             if leader is not None:
@@ -163,12 +165,12 @@ def _is_promised(sets: list[OffsetSet], last: OffsetSet, fetched: ClientEvent) -
       keeps="A commit sets the offset back; one fetch was sent before a commit, and "
       "one saw a commit that was acknowledged later.")  # fmt: skip
 def committed_offsets_are_not_forgotten(
-    fetched: ClientEvent, last: OffsetSet, sets: list[OffsetSet], may_be_lost: bool
+    fetched: ClientEvent, last: OffsetSet, sets: list[OffsetSet], coordinator: Coordinator
 ) -> Findings:
     """The offset that a group fetches is not below the last one whose commit, or that of its
     transaction, was acknowledged before, unless it was set later, is expired or was deleted."""
-    if may_be_lost:
-        yield exempt(_LOST)
+    if (why := coordinator.excuse_of(fetched)) is not None:
+        yield exempt(why)
         return
     yield CASE
     if fetched.offset is None or last.offset is None or fetched.offset >= last.offset:
@@ -189,11 +191,13 @@ def committed_offsets_are_not_forgotten(
       breaks="Two members own orders-0 in generation 1.",
       keeps="The next generation gives orders-0 to another member, and another "
       "group has an owner of its own.")  # fmt: skip
-def a_partition_has_one_owner(given: ClientEvent, owners: set[str], may_be_lost: bool) -> Findings:
+def a_partition_has_one_owner(
+    given: ClientEvent, owners: set[str], coordinator: Coordinator
+) -> Findings:
     """In one generation of a classic group, or at one member epoch of a consumer group, a partition
     is assigned to one member, unless the coordinator has lost the group."""
-    if may_be_lost:
-        yield exempt(_LOST)
+    if (why := coordinator.excuse_of(given)) is not None:
+        yield exempt(why)
         return
     yield CASE
     # A static member counts by its instance: it comes back under another member id, in the same

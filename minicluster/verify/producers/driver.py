@@ -9,7 +9,7 @@ from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.verify.group.driver import (
     client_events,
     client_responses,
-    group_losses,
+    coordinators,
     groups_of,
 )
 from minicluster.verify.group.event import ClientEvent
@@ -27,7 +27,11 @@ from minicluster.verify.producers.producers import (
     read_committed_leaves_no_committed_record_out,
     read_committed_sees_no_aborted_record,
 )
-from minicluster.verify.producers.transforms import Transform, transformed
+from minicluster.verify.producers.transforms import (
+    Transform,
+    a_transform_that_was_given_another_offset_promises_nothing,
+    transformed,
+)
 from minicluster.verify.rules.rule import rules_in
 
 MODULES = (of_producers, transforms)
@@ -93,7 +97,7 @@ def _judge_transforms(run: TracedRun, judge: Judge, reads: Iterable[ClientEvent]
     for read in reads:
         if read.value is not None:
             sources[transformed(read)].add(read.place[0])
-    for transform in _transforms(run):
+    for transform in _transforms(run, judge):
         judge.hear(transform.at_end(sources))
         # What a partition has lost may have been written.
         for read in () if run.context(losses) else reads:
@@ -106,21 +110,19 @@ def _is_seen(read: ClientEvent) -> bool:
     return bool(read.visible) and read.excuse is None
 
 
-def _transforms(run: TracedRun) -> list[Transform]:
-    """The groups that transform, with what they wrote to the logs of the last leaders.
-
-    One of which a client was told what no node said may write a record twice, and one that its
-    coordinator has lost reads again what it has written.
-    """
-    leaders, lost = run.context(last_leaders), run.context(group_losses)
-    groups = run.context(groups_of)
-    transforms = [
-        Transform(group)
-        for name, group in groups.by_name.items()
-        if group.producers
-        and groups.misled.isdisjoint(group.clients | group.committers)
-        and not lost.may_have_lost(name)
-    ]
+def _transforms(run: TracedRun, judge: Judge) -> list[Transform]:
+    """The groups that transform, with what they wrote to the logs of the last leaders."""
+    leaders, groups = run.context(last_leaders), run.context(groups_of)
+    by_group, transforms = run.context(coordinators), list[Transform]()
+    for name, group in groups.by_name.items():
+        if group.producers:
+            coordinator, clients = by_group.of(name), group.clients | group.committers
+            excuses = [*filter(None, map(coordinator.excuse_of, group.fetched))]
+            if not groups.misled.isdisjoint(clients):
+                excuses.append("a member was told what no node said")
+            judge.hear(a_transform_that_was_given_another_offset_promises_nothing(excuses))
+            if not excuses:
+                transforms.append(Transform(group))
     for batch in producer_batches(run) if transforms else ():
         record = leaders[batch.place].log.at(batch.base_offset)
         is_written = batch.ended_by == COMMIT and batch.marker is None and batch.excuse is None

@@ -212,6 +212,37 @@ def h1_lost() -> RunBuilder:
     return offset(offset(run, "commit", 4), "committed", -1)
 
 
+def coordinates(run: RunBuilder, kind: str, broker: int, epoch: int) -> RunBuilder:
+    """A broker begins to lead ``__consumer_offsets-0``, or to follow, in a leader epoch."""
+    place = {"topic": GROUP_METADATA_TOPIC, "topic_id": format_uuid(OTHER_TOPIC)}
+    return run.partition(kind, broker=broker, leader_epoch=epoch, leo=0, **place)
+
+
+def after_another_coordinator(*, heard: bool) -> RunBuilder:
+    """Broker 1 returns the offset 3 after broker 2, the next coordinator, has acknowledged 4.
+
+    Shapes:  heard: broker 1 has heard of broker 2.
+    """
+    run = offset(coordinates(history(), "become_leader", 1, 0), "commit", 3)
+    offset(coordinates(run, "become_leader", 2, 1), "commit", 4, broker=2)
+    if heard:
+        coordinates(run, "become_follower", 1, 1)
+    return offset(run, "committed", 3)
+
+
+@exempts(committed_offsets_are_not_forgotten)
+def h1_cut_off() -> RunBuilder:
+    """A broker that is cut off does not know of the next coordinator, which has acknowledged 4, and
+    returns 3 (seed 500611)."""
+    return after_another_coordinator(heard=False)
+
+
+@breaks(committed_offsets_are_not_forgotten)
+def h1_heard() -> RunBuilder:
+    """A broker follows the next coordinator, which has acknowledged 4, and returns 3."""
+    return after_another_coordinator(heard=True)
+
+
 @breaks(a_partition_has_one_owner)
 def h2_bad() -> RunBuilder:
     """Two members own orders-0 in generation 1."""

@@ -14,6 +14,7 @@ from minicluster.verify.producers.producers import (
 )
 from minicluster.verify.producers.transforms import a_transform_writes_each_record_once
 from tests.verify.examples.example import breaks, exempts, keeps
+from tests.verify.examples.groups import after_another_coordinator
 from tests.verify.handwritten.clients import (
     behind_a_loss,
     client,
@@ -269,6 +270,14 @@ def h9_near() -> RunBuilder:
     written yet."""
     run = _transformed(_transformed(_passed(history(), 1), 6, 0, "abort"), 8, 0)
     return reads(run, "m1", 1)
+
+
+@exempts(a_transform_writes_each_record_once)
+def h9_cut_off() -> RunBuilder:
+    """A transforming group was given an offset by a broker that did not know of the next
+    coordinator, and has written a record twice."""
+    run = _passed(after_another_coordinator(heard=False), 1)
+    return _transformed(_transformed(run, 6, 0), 8, 0)
 
 
 @keeps(a_transform_writes_each_record_once)
