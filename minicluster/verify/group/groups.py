@@ -168,7 +168,8 @@ def committed_offsets_are_not_forgotten(
     fetched: ClientEvent, last: OffsetSet, sets: list[OffsetSet], coordinator: Coordinator
 ) -> Findings:
     """The offset that a group fetches is not below the last one whose commit, or that of its
-    transaction, was acknowledged before, unless it was set later, is expired or was deleted."""
+    transaction, was acknowledged before, unless it was set later, is expired or was deleted. A
+    coordinator that has lost the group, or has not heard yet of the next one, promises nothing."""
     if (why := coordinator.excuse_of(fetched)) is not None:
         yield exempt(why)
         return
@@ -195,7 +196,8 @@ def a_partition_has_one_owner(
     given: ClientEvent, owners: set[str], coordinator: Coordinator
 ) -> Findings:
     """In one generation of a classic group, or at one member epoch of a consumer group, a partition
-    is assigned to one member, unless the coordinator has lost the group."""
+    is assigned to one member, unless the coordinator has lost the group, or has not heard yet of
+    the next one."""
     if (why := coordinator.excuse_of(given)) is not None:
         yield exempt(why)
         return
