@@ -10,7 +10,7 @@ cannot be told apart, since nobody sees when a coordinator forgets.
 
 A broker that is cut off from the others coordinates on until it hears of the next leader of its
 partition. What it returns comes from its memory alone, and may be older than what that leader has
-acknowledged since (GroupCoordinatorService.fetchOffsets reads without a write).
+acknowledged since: an operation without records waits for no replica (CoordinatorRuntime).
 """
 
 from __future__ import annotations
