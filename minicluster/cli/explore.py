@@ -226,9 +226,9 @@ class Child:
         try:
             self.hello = self._next()
         except EOFError:
-            text = f"{ENDED_EARLY}, with {self._process.wait()}:\n{self._last_lines()}"
+            why = self._why_it_ended()
             self.close()
-            raise UserError(text) from None
+            raise UserError(f"{test}: {why} (python -m pytest {test} shows more)") from None
         except BaseException:
             self.close()
             raise
@@ -254,6 +254,13 @@ class Child:
             raise EOFError
         told: dict[str, Any] = json.loads(line)
         return told
+
+    def _why_it_ended(self) -> str:
+        """The line in which pytest says why there is no test to play."""
+        lines = self._last_lines().splitlines()
+        errors = [line.lstrip("E ") for line in lines if line.startswith("E  ")]
+        errors += [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+        return errors[-1] if errors else f"{ENDED_EARLY}, with {self._process.wait()}"
 
     def _last_lines(self) -> str:
         self._output.seek(0)

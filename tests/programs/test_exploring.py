@@ -123,6 +123,26 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
     again.stdout.fnmatch_lines(["*WaitTimeout: timed out after 15s*"])
 
 
+@pytest.mark.parametrize(
+    ("test", "why"),
+    [
+        ("nosuch.py", "file or directory not found: nosuch.py"),
+        ("test_orders.py::test_nosuch", "not found: .*::test_nosuch"),
+        ("test_imports.py", "ModuleNotFoundError: No module named 'nosuch'"),
+        ("test_syntax.py", "SyntaxError: expected ':'"),
+    ],
+)
+def test_a_test_that_pytest_cannot_load_is_one_line(
+    pytester: pytest.Pytester, test: str, why: str
+) -> None:
+    imports, syntax = "import nosuch\ndef test_it(mini_cluster): ...", "def test_it()"
+    pytester.makepyfile(test_orders=ORDERS, test_imports=imports, test_syntax=syntax)
+    explored = explore(test, "--seeds", "1-2")
+    assert explored.returncode == 64, explored.stdout + explored.stderr
+    line = f"minicluster: {test}: {why} [(]python -m pytest {test} shows more[)]\n"
+    assert re.fullmatch(line, explored.stderr), explored.stderr
+
+
 def test_a_seed_that_ends_its_process_has_failed_and_the_others_are_played(
     pytester: pytest.Pytester,
 ) -> None:
