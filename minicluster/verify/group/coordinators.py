@@ -26,7 +26,7 @@ from minicluster.verify.histories.traced_run import Row
 from minicluster.verify.partition.event import Place
 
 _NEVER = 2**62
-_BEGINS = ("become_leader", "become_follower", "stop", "delete")
+_OF_ROLES = ("become_leader", "become_follower", "stop", "delete")
 
 
 class Deposed(Struct):
@@ -67,13 +67,14 @@ class Coordinators:
         self._lost: set[int] = set()
         self._numbers: set[int] = set()
         self._leading: dict[int, dict[int, int]] = defaultdict(dict)  # by broker: the leader epoch
+        self._newest: dict[int, int] = {}  # leader epoch
         self._deposed: dict[int, list[Deposed]] = defaultdict(list)
 
     def on_event(self, row: Row) -> None:
         """An event of a replica of the topic."""
         topic_id, part = row["topic_id"], row["part"]
         self._sizes[topic_id] = max(part + 1, self._sizes.get(topic_id, 0))
-        if row["kind"] not in _BEGINS:
+        if row["kind"] not in _OF_ROLES:
             return
         leading, broker = self._leading[part], row["broker"]
         leading.pop(broker, None)
@@ -89,10 +90,11 @@ class Coordinators:
         # (LeaderEpochFileCache.truncateFromStart).
         if epochs and epochs[1] > 0:
             self._lost.add(part)
-        for broker in [each for each, epoch in leading.items() if epoch < row["leader_epoch"]]:
+        leading[row["broker"]] = row["leader_epoch"]
+        newest = self._newest[part] = max(self._newest.get(part, -1), row["leader_epoch"])
+        for broker in [each for each, epoch in leading.items() if epoch < newest]:
             del leading[broker]
             self._deposed[part].append(Deposed(broker, row["seq"]))
-        leading[row["broker"]] = row["leader_epoch"]
 
     def at_end(self, losses: Collection[Place], sizes: Collection[int]) -> None:
         """The run has ended.

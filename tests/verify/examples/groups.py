@@ -237,6 +237,14 @@ def h1_cut_off() -> RunBuilder:
     return after_another_coordinator(heard=False)
 
 
+@exempts(committed_offsets_are_not_forgotten)
+def h1_behind() -> RunBuilder:
+    """A broker begins to coordinate in an old leader epoch, and does not know of the next
+    coordinator, which has acknowledged 4."""
+    run = offset(coordinates(history(), "become_leader", 2, 1), "commit", 4, broker=2)
+    return offset(coordinates(run, "become_leader", 1, 0), "committed", 3)
+
+
 @breaks(committed_offsets_are_not_forgotten)
 def h1_heard() -> RunBuilder:
     """A broker follows the next coordinator, which has acknowledged 4, and returns 3."""
