@@ -121,7 +121,7 @@ class Group:
                 yield from committed_offsets_are_not_forgotten(event, last, sets, coordinator)
         owners: dict[Any, set[str]] = defaultdict(set)
         for event in self.given:
-            if event.member is not None:
+            if event.member is not None and coordinator.excuse_of(event) is None:
                 owner = self.instances.get(event.member, event.member)
                 owners[self._generation(event)].add(owner)
         for event in self.given:

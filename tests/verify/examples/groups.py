@@ -284,3 +284,11 @@ def h2_again() -> RunBuilder:
 def h2_lost() -> RunBuilder:
     """The coordinator loses the group's log, and the group begins again with generation 1."""
     return own(_coordinator_lost(own(history(), "m1")), "m2")
+
+
+@keeps(a_partition_has_one_owner)
+def h2_cut_off() -> RunBuilder:
+    """A broker that does not know of the next coordinator, which has given the partition to m2,
+    gives it to m1 in the same generation."""
+    run = coordinates(coordinates(history(), "become_leader", 1, 0), "become_leader", 2, 1)
+    return own(own(run, "m2", broker=2), "m1")
