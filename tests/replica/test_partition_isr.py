@@ -433,6 +433,17 @@ def test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_pending(
         assert bench.isr == ((101, 102) if spares else (101,))
 
 
+def test_metadata_of_an_equal_partition_epoch_spares_a_change_that_may_be_written() -> None:
+    """Its response was lost, and its repetition is rejected: the controller has a later partition
+    epoch by then (seed 501299)."""
+    bench = expanding()
+    bench.respond(ErrorCode.INVALID_UPDATE_VERSION)
+    bench.lead(replicas=[101, 102], isr=[101], partition_epoch=1)
+    assert bench.partition.isr_state.maximal_isr == (101, 102)
+    bench.lead(replicas=[101, 102], isr=[101, 102], partition_epoch=2)
+    assert bench.partition.isr_state == CommittedPartitionState((101, 102))
+
+
 def test_metadata_of_an_equal_partition_epoch_ends_a_change_that_was_refused() -> None:
     bench = expanding()
     bench.respond(ErrorCode.INVALID_REQUEST)

@@ -90,13 +90,16 @@ WAITS_FOR_METADATA = {
 }
 
 
-def is_change_in_flight(partition: Partition, isr: tuple[int, ...]) -> bool:
-    """A change of this committed ISR has been sent and has no result yet."""
+def may_be_written(partition: Partition, isr: tuple[int, ...]) -> bool:
+    """A change of this committed ISR may be in the log, or come there.
+
+    It has no result yet. Or its repetition was rejected since the controller has a later partition
+    epoch: that may be of the change itself, whose first response was lost.
+    """
     state = partition.isr_state
     return (
-        partition.in_flight is not None
-        and not isinstance(state, CommittedPartitionState)
-        and state.sent == partition.in_flight
+        not isinstance(state, CommittedPartitionState)
+        and state.sent in (partition.in_flight, partition.overtaken)
         and state.isr == isr
     )
 
@@ -397,6 +400,8 @@ def _on_alter_partition_error(
         reason = REVERTS[error]
     elif error in WAITS_FOR_METADATA:
         trace(partition, "isr_pending", error=error.name)  # until metadata comes, which may be old
+        if error == ErrorCode.INVALID_UPDATE_VERSION:
+            partition.overtaken = pending.sent
         reason = WAITS_FOR_METADATA[error]
     else:
         reason = "retried at once"

@@ -9,7 +9,7 @@
     leader    this broker leads, in a new      leader; offsets of followers stay, their times begin
               leader epoch                     again
     leader    this broker leads, in the same   leader; the ISR is that of the metadata, unless a
-              leader epoch                     change was sent since (stays_pending)
+              leader epoch                     change may be written (stays_pending)
     any       the replica is deleted, or its   none (stop_replica); results that are on their way
               directory has failed             are ignored
 
@@ -31,7 +31,7 @@ from minicluster.metadata.image.partition import RECOVERED, PartitionRegistratio
 from minicluster.planting import step
 from minicluster.replica.partition.high_watermark import maybe_increment_leader_hw
 from minicluster.replica.partition.isr import (
-    is_change_in_flight,
+    may_be_written,
     must_report_recovery,
     report_recovery,
 )
@@ -116,7 +116,7 @@ def is_stale(partition: Partition, registration: PartitionRegistration) -> bool:
 
 @step
 def stays_pending(partition: Partition, registration: PartitionRegistration) -> bool:
-    """Metadata of an equal partition epoch leaves a change pending that was sent since.
+    """Metadata of an equal partition epoch leaves a change pending that may be written.
 
     That metadata repeats what a response has brought already. Were it to end the change, the
     controller could commit an expansion of which this leader no longer knows, and the high
@@ -129,7 +129,7 @@ def stays_pending(partition: Partition, registration: PartitionRegistration) -> 
         or partition.rules.equal_partition_epoch_ends_pending
     ):
         return False
-    return is_change_in_flight(partition, tuple(sorted(set(registration.isr))))
+    return may_be_written(partition, tuple(sorted(set(registration.isr))))
 
 
 @step

@@ -187,6 +187,7 @@ class Partition:
 
         self.isr_state: PartitionState = CommittedPartitionState(())
         self.in_flight: AlterPartitionItem | None = None  # sent, and not completed
+        self.overtaken: AlterPartitionItem | None = None  # by a later partition epoch
         self.acknowledged: Pending | None = None  # KIP-497's text: taken, and not decided
         self.isr_expands = 0
         self.isr_shrinks = 0
