@@ -125,14 +125,12 @@ class Quorum:
     Shapes:  epoch_starts: epoch -> the offset of its LeaderChange, as the logs of a run that has
              ended have it; None while a cluster runs. newest: the latest epoch in which anybody was
              elected. committed: the highest high watermark of a leader, with its epoch.
-    Units:   check_quorum_ms: how long a leader leads without a majority, of a run that has ended.
+    Units:   patience_ms: how long a leader leads without a majority, of a run that has ended.
     """
 
-    def __init__(
-        self, epoch_starts: Mapping[int, int] | None = None, check_quorum_ms: int = 0
-    ) -> None:
+    def __init__(self, epoch_starts: Mapping[int, int] | None = None, patience_ms: int = 0) -> None:
         self.epoch_starts = epoch_starts
-        self.check_quorum_ms = check_quorum_ms
+        self.patience_ms = patience_ms
         self.nodes: dict[int, Node] = defaultdict(Node)
         self.processes: dict[tuple[int, str | None], Process] = defaultdict(Process)
         self.elected: dict[int | None, list[RaftEvent]] = defaultdict(list)
@@ -168,7 +166,7 @@ class Quorum:
                     process.voters = event.voters
                 if event.kraft_version is not None:
                     process.kraft_version = event.kraft_version
-        if process.leads and self.check_quorum_ms:
+        if process.leads and self.patience_ms:
             yield from self._on_act(node, process, event)
         if event.kind in _VIEWS and node.named:
             yield from nodes_use_the_voters_of_their_log(node, process, event)
@@ -203,7 +201,7 @@ class Quorum:
 
     def _on_act(self, node: Node, process: Process, event: RaftEvent) -> Said:
         if node.leadership is None or event.kind == "elected":
-            node.leadership = Leadership(event.broker, event.at_ms, self.check_quorum_ms)
+            node.leadership = Leadership(event.broker, event.at_ms, self.patience_ms)
         voters = () if process.voters is None else voter_ids(process.voters)
         # What a controller of Apache Kafka fetches, in another process, is not recorded.
         if all(voter in self.nodes for voter in voters):

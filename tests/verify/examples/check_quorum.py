@@ -25,7 +25,7 @@ def _fetched(story: RunBuilder, every_ms: int, *senders: int, until_ms: int = 12
 
 @breaks(a_leader_without_a_majority_resigns)
 def e47_bad() -> RunBuilder:
-    """Nobody fetches from leader 101 for five seconds, and it appends all the same."""
+    """Nobody fetches from leader 101 for eight seconds, and it appends all the same."""
     return _fetched(RunBuilder(cluster()), 20_000)
 
 
@@ -42,7 +42,7 @@ def e47_one_of_five() -> RunBuilder:
     for node in range(101, 106):
         story.raft_event("voters", node, voters="101,102,103,104,105", kraft_version=0)
     story.raft_event("elected", leader=101, seq=10)
-    for at_ms in range(500, 6_000, 500):
+    for at_ms in range(500, 9_000, 500):
         story.rpc("Fetch", 102, handled_ms=at_ms).raft_event("append", offset=at_ms, seq=at_ms)
     return story
 
@@ -88,11 +88,18 @@ def e47_near_paused() -> RunBuilder:
 
 
 @keeps(a_leader_without_a_majority_resigns)
-def e47_near_waited() -> RunBuilder:
-    """The Fetches of 102 wait at leader 101 for half a second each."""
-    story = _fetched(RunBuilder(cluster()), 20_000, until_ms=4_000)  # it appends before it responds
-    story.rpc("Fetch", 102, handled_ms=3_000)
-    return story.raft_event("append", offset=4_600, seq=4_600)
+def e47_near_counted_twice() -> RunBuilder:
+    """Of five voters 102 and 103 fetch after one second, and 102 after four: 103, which came last,
+    counts with both (seed 501284). Leader 101 appends for seven seconds."""
+    story = RunBuilder(cluster())
+    for node in range(101, 106):
+        story.raft_event("voters", node, voters="101,102,103,104,105", kraft_version=0)
+    story.raft_event("elected", leader=101, seq=10)
+    for at_ms in range(500, 7_000, 500):
+        for sender in {1_000: (102, 103), 4_000: (102,)}.get(at_ms, ()):
+            story.rpc("Fetch", sender, handled_ms=at_ms)
+        story.raft_event("append", offset=at_ms, seq=at_ms)
+    return story
 
 
 @keeps(a_leader_without_a_majority_resigns)
@@ -101,7 +108,7 @@ def e47_near_waited_in_a_pause() -> RunBuilder:
     the append that ends its wait (seed 500297)."""
     story = _fetched(RunBuilder(cluster()), 500, 102, until_ms=1_100)
     story.raft_event("append", offset=3_000, seq=3_000).rpc("Fetch", 102, handled_ms=1_100)
-    for at_ms in (4_500, 5_600):
+    for at_ms in (7_500, 8_600):
         story.raft_event("append", offset=at_ms, seq=at_ms)
     return story
 
