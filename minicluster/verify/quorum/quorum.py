@@ -204,7 +204,7 @@ class Quorum:
             node.leadership = Leadership(event.broker, event.at_ms, self.patience_ms)
         voters = () if process.voters is None else voter_ids(process.voters)
         # What a controller of Apache Kafka fetches, in another process, is not recorded.
-        if all(voter in self.nodes for voter in voters):
+        if voters and all(voter in self.nodes for voter in voters):
             node.leadership.on_act(event.at_ms, voters)
             yield from a_leader_without_a_majority_resigns(node.leadership, event)
 
