@@ -11,7 +11,7 @@ from aiokafka.structs import ConsumerRecord
 
 from minicluster import MiniCluster
 from tests.programs.zoo.play import orders_and_members
-from tests.programs.zoo.shop import PARTITIONS, SERVERS, Run, Shop, committed, log, reading
+from tests.programs.zoo.shop import PARTITIONS, SERVERS, Run, Shop, committed, log, reading, started
 
 PENDING = 10
 
@@ -53,7 +53,8 @@ async def send(producer: aiokafka.AIOKafkaProducer, message: ConsumerRecord) -> 
 
 async def reader(shop: Shop) -> None:
     """The bills of each partition, each where it comes first."""
-    async with reading("bills", group_id="bills") as consumer:
+    consumer = reading("bills", group_id="bills")
+    async with started(consumer):
         async for message in consumer:
             shop.rows.setdefault(int(message.value), (message.partition, message.offset))
 

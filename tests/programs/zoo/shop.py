@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiokafka
-from aiokafka.errors import KafkaError
+from aiokafka.errors import IllegalOperation, KafkaConnectionError, KafkaError
 from aiokafka.structs import TopicPartition
 
 SERVERS = "node1:9091,node2:9092,node3:9093"
@@ -44,6 +45,25 @@ def customer_of(order: int) -> int:
     return order % CUSTOMERS
 
 
+@asynccontextmanager
+async def started(
+    client: aiokafka.AIOKafkaProducer | aiokafka.AIOKafkaConsumer,
+) -> AsyncIterator[None]:
+    """A client that waits for a broker to be there before it starts, and stops with the block."""
+    while True:
+        try:
+            await client.start()
+        except KafkaConnectionError as error:
+            log.warning("not started yet: %r", error)
+            await asyncio.sleep(1)
+        else:
+            break
+    try:
+        yield
+    finally:
+        await client.stop()
+
+
 async def source(shop: Shop) -> None:
     """Write orders, and take note of those that the cluster has acknowledged.
 
@@ -52,7 +72,7 @@ async def source(shop: Shop) -> None:
     producer = aiokafka.AIOKafkaProducer(
         bootstrap_servers=SERVERS, enable_idempotence=True, request_timeout_ms=120_000
     )
-    async with producer, asyncio.TaskGroup() as tasks:
+    async with started(producer), asyncio.TaskGroup() as tasks:
         for partition in range(PARTITIONS):
             tasks.create_task(write(shop, producer, partition))
 
@@ -95,7 +115,8 @@ async def supervised(run: Run, shop: Shop) -> None:
     while True:
         try:
             return await run(shop)
-        except KafkaError as error:
+        # aiokafka says IllegalOperation, which is no KafkaError, of a transaction that has failed.
+        except (KafkaError, IllegalOperation) as error:
             log.warning("failed, and starts again: %r", error)
         except Exception as error:
             shop.problems.append(error)

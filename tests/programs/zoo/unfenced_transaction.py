@@ -16,7 +16,7 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from minicluster import MiniCluster
 from tests.programs.zoo.play import orders_and_members
-from tests.programs.zoo.shop import ORDERS, SERVERS, Run, Shop, reading
+from tests.programs.zoo.shop import ORDERS, SERVERS, Run, Shop, reading, started
 
 WORK_S = 0.2
 
@@ -92,7 +92,7 @@ async def repaired(shop: Shop) -> None:
 async def reader(shop: Shop) -> None:
     """Bills, and how often each was written."""
     consumer = reading("bills", group_id=None, isolation_level="read_committed")
-    async with consumer:
+    async with started(consumer):
         async for message in consumer:
             order = int(message.value)
             shop.rows[order] = shop.rows.get(order, 0) + 1
