@@ -244,8 +244,10 @@ class PartitionTruth:
 
     def _lost_by_less(self, event: PartitionEvent, kept: int | None, is_first: bool) -> Loss | None:
         """A replica begins with less than is committed, rightly."""
-        if event.leo is None or self.end is None or event.leo >= self.end:
+        if event.leo is None or self.end is None:
             return None
+        if event.leo >= self.end:
+            return self._lost_tail(event, event.leo, is_first)
         first_lost = event.leo if kept is None else kept
         candidates = self.candidates
         if candidates is None:
@@ -256,6 +258,20 @@ class PartitionTruth:
         if is_first and self.may_stay:
             return Loss(STAYS, first_lost, event.leader_epoch, NO_EPOCH)
         return None
+
+    def _lost_tail(self, event: PartitionEvent, log_end: int, is_first: bool) -> Loss | None:
+        """A process leads on in the leader epoch of the one before, without the end of its log.
+
+        It writes other records in that place, and followers that have the first ones cannot tell:
+        both are of one epoch. A controller of ZooKeeper's that begins after the broker came back
+        does not see that it was gone.
+        """
+        before = self.logs[event.broker].lost
+        if event.kind != "become_leader" or not is_first or not self.may_stay or before is None:
+            return None
+        if before.end <= log_end or before.leader_epoch != event.leader_epoch:
+            return None
+        return Loss(STAYS, log_end, event.leader_epoch, event.leader_epoch + 1)
 
     def _on_loss(self, loss: Loss | None) -> None:
         if loss is not None and self.loss is not None:

@@ -26,10 +26,10 @@ class Leadership:
     """A controller from its election on.
 
     Shapes:  voters: as it knows them.
-    Units:   begun_ms: its election. patience_ms: for which it may lead without the Fetches of a
-             majority. acted_ms: when it did something last. overdue_ms: when it first did something
-             after its time, None: never. silent_ms: for how long no majority had fetched when it
-             led on all the same.
+    Units:   begun_ms: its election, or the last change of its voters. patience_ms: for which it may
+             lead without the Fetches of a majority. acted_ms: when it did something last.
+             overdue_ms: when it first did something after its time, None: never. silent_ms: for how
+             long no majority had fetched when it led on all the same.
     """
 
     def __init__(self, leader: int, at_ms: int, patience_ms: int) -> None:
@@ -49,13 +49,15 @@ class Leadership:
 
     @property
     def heard_ms(self) -> int:
-        """When the last one of a majority has fetched, or the leadership began."""
+        """When the last one of a majority has fetched, or these voters began to count."""
         others = (voter for voter in self.voters if voter != self.leader)
         fetched = sorted(self._fetched_ms.get(voter, self.begun_ms) for voter in others)
-        return fetched[-self.others] if self.others else self.acted_ms
+        return max(self.begun_ms, fetched[-self.others]) if self.others else self.acted_ms
 
     def on_act(self, at_ms: int, voters: tuple[int | None, ...]) -> None:
         """It does something, and leads on."""
+        if voters != self.voters:  # a majority of those before may have just fetched
+            self.begun_ms = at_ms
         self.voters, self.acted_ms, self.silent_ms = voters, at_ms, None
         ends_ms = self.heard_ms + self.patience_ms
         if self.overdue_ms is not None and self.overdue_ms <= ends_ms:

@@ -121,3 +121,14 @@ def e47_near_kafka() -> RunBuilder:
     for at_ms in range(2_500, 9_000, 500):
         story.raft_event("append", offset=at_ms, seq=at_ms)
     return story
+
+
+@keeps(a_leader_without_a_majority_resigns)
+def e47_near_voter_removed() -> RunBuilder:
+    """103 fetches from leader 101 for five seconds and is removed; 102, which is cut off, fetches
+    four seconds later (seed 501778)."""
+    story = _fetched(RunBuilder(cluster()), 500, 103, until_ms=5_000)
+    story.raft_event("voters", voters="101,102", kraft_version=1)
+    for at_ms in range(5_500, 9_000, 500):
+        story.raft_event("append", offset=at_ms, seq=at_ms)
+    return story.rpc("Fetch", 102, handled_ms=9_000)

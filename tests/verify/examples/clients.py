@@ -13,7 +13,7 @@ from minicluster.verify.partition.clients import (
 )
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import behind_a_loss, client, holds, leads, read, sent
-from tests.verify.handwritten.log import OTHER_TOPIC, TOPIC, partition
+from tests.verify.handwritten.log import OTHER_TOPIC, TOPIC, cluster, partition
 from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
 
 
@@ -208,3 +208,18 @@ def f1_near_lost() -> RunBuilder:
     log."""
     run = behind_a_loss()
     return sent(sent(run, 0, "before"), 2, "v2")
+
+
+@keeps(acknowledged_records_are_not_lost)
+def f1_near_lost_tail() -> RunBuilder:
+    """Leader 1 loses what it had not flushed, leads on in its epoch (below 4.0), and writes another
+    record in that place, where follower 2, which leads next, has the first one (seed 501331)."""
+    run = RunBuilder(cluster(mv=20)).committed()
+    process: dict[str, Any] = dict(EVERYBODY)
+    for left, end in ((0, 3), (2, 3)):
+        run.partition("become_leader", leo=left, hw_new=left, **process)
+        run.partition("append", leo=end, offset=left, epochs=[0, left], **process)
+        run.partition("hw", leo=end, hw_old=left, hw_new=2, **process)
+        process["incarnation"] = "1-2"
+    sent(sent(run, 0, "a"), 2, "other")
+    return holds(leads(run, broker=2, epoch=1, end=3), 2, {0: "a", 1: "b", 2: "first"})
