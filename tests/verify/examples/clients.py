@@ -212,9 +212,9 @@ def f1_near_lost() -> RunBuilder:
 
 @keeps(acknowledged_records_are_not_lost)
 def f1_near_lost_tail() -> RunBuilder:
-    """Leader 1 loses what it had not flushed, leads on in its epoch (below 4.0), and writes another
+    """Leader 1 loses what it had not flushed, leads on in its epoch (below 3.3), and writes another
     record in that place, where follower 2, which leads next, has the first one (seed 501331)."""
-    run = RunBuilder(cluster(mv=20)).committed()
+    run = RunBuilder(cluster(mv=4)).committed()
     process: dict[str, Any] = dict(EVERYBODY)
     for left, end in ((0, 3), (2, 3)):
         run.partition("become_leader", leo=left, hw_new=left, **process)
