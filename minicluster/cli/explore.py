@@ -257,10 +257,11 @@ class Child:
 
     def _why_it_ended(self) -> str:
         """The line in which pytest says why there is no test to play."""
+        code = self._process.wait()  # until then its output is not whole
         lines = self._last_lines().splitlines()
-        errors = [line.lstrip("E ") for line in lines if line.startswith("E  ")]
+        errors = [line[1:].strip() for line in lines if line.startswith("E  ")]
         errors += [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-        return errors[-1] if errors else f"{ENDED_EARLY}, with {self._process.wait()}"
+        return errors[-1] if errors else f"{ENDED_EARLY}, with {code}"
 
     def _last_lines(self) -> str:
         self._output.seek(0)

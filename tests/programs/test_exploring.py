@@ -130,6 +130,7 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
         ("test_orders.py::test_nosuch", "not found: .*::test_nosuch"),
         ("test_imports.py", "ModuleNotFoundError: No module named 'nosuch'"),
         ("test_syntax.py", "SyntaxError: expected ':'"),
+        ("test_raises.py", "EOFError: Early end"),
     ],
 )
 def test_a_test_that_pytest_cannot_load_is_one_line(
@@ -137,6 +138,7 @@ def test_a_test_that_pytest_cannot_load_is_one_line(
 ) -> None:
     imports, syntax = "import nosuch\ndef test_it(mini_cluster): ...", "def test_it()"
     pytester.makepyfile(test_orders=ORDERS, test_imports=imports, test_syntax=syntax)
+    pytester.makepyfile(test_raises="raise EOFError('Early end')")
     explored = explore(test, "--seeds", "1-2")
     assert explored.returncode == 64, explored.stdout + explored.stderr
     line = f"minicluster: {test}: {why} [(]python -m pytest {test} shows more[)]\n"
