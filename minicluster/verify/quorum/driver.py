@@ -40,6 +40,7 @@ _EVENT, _RESPONSE = range(2)
 
 def judge_quorum(run: TracedRun, judge: Judge) -> None:
     """Judge the quorum of a run that has ended."""
+    # Twice the time of a leader, which is one and a half fetch timeouts (``check_quorum``).
     fold = Quorum(run.epoch_starts, patience_ms=3 * _fetch_timeout_ms(run.header.config))
     events = ((row["seq"], _EVENT, row) for row in run.rows("raft_event"))
     of_responses = judge.asks(_OF_RESPONSES)
